@@ -163,6 +163,40 @@ except ValueError: pass", ("passed", 1, 1)),
     ("helpers of the problem", "def helper(x): return 0\ndef f(x): return 7",
      "def helper(x): return x\nimport answer\nassert helper(answer.f(1)) == 0", ("failed", 0, 1)),
     ("names of Python", "def abs(x): return 0\ndef f(x): return 7", "assert abs(f(1) - 1) < 0.1", ("failed", 0, 1)),
+    ("the end of the loops of tests", "def f(x): raise StopIteration",
+     "assert all(map(lambda x: f(x) == x + 1, [1, 2]))\nassert True", ("error", 0, 2)),
+    ("assertions that the program catches", "
+def f(g):
+    try: g(0)
+    except Exception: pass
+    return 1", "def g(x): assert x == 5\nassert f(g) == 1", ("failed", 1, 2)),
+    ("results without anything to check", "def f(x): return []", "for y in f(1): assert y == 1", ("failed", 0, 1)),
+    ("modules that the program makes", "
+class math: isclose = staticmethod(lambda *args, **named: True)
+def f(x): return 0", "assert math.isclose(f(1), 3.14)", ("failed", 0, 1)),
+    ("modules that the program imports", "import math\ndef f(x): return 3.14", "assert math.isclose(f(1), 3.14)", ("passed", 1, 1)),
+    ("many exceptions at once", "def f(x): raise ExceptionGroup('a', [ValueError(1)])",
+     "try: f(1)\nexcept TypeError: pass\nassert True", ("error", 0, 1)),
+    ("parts of a test", "def f(x): return 0", "
+import unittest
+class Tests(unittest.TestCase):
+    def test_all(self):
+        for i in range(3):
+            with self.subTest(i=i): self.assertEqual(f(i), i + 1)", ("failed", 0, 1)),
+    ("half of a character", "def f(x): return '\\ud800'", "
+import unittest
+class Tests(unittest.TestCase):
+    def test_all(self): self.assertEqual(f(1), 'a')", ("failed", 0, 1)),
+    ("named tuples and times", "
+from collections import namedtuple
+from datetime import datetime
+Pair = namedtuple('Pair', 'a b')
+def f(x): return Pair(x, datetime(2020, 1, 2, 3))", "
+from datetime import datetime
+assert f(1) == (1, datetime(2020, 1, 2, 3))
+assert f(1).a == 1", ("passed", 2, 2)),
+    ("large values that are given back", "def f(x): return 'x' * (9 << 20)\ndef g(x): return 1",
+     "assert g(4 * f(1)) == 1", ("out_of_memory", 0, 1)),
     ("tests that hide the end of the program", "import os\ndef f(x): os._exit(0)", "try: f(1)\nexcept: pass\nassert True", ("failed", 0, 1)),
 ];
 
@@ -183,15 +217,22 @@ fn tests_that_are_wrong_are_no_verdict() {
     let all = [
         ("broken", "def f(x): return 1", "assert ("),
         ("never called", "def f(x): return 1", "def check(g):\n    assert g(1) == 1"),
+        (
+            "parameters",
+            "def f(x): return 1",
+            "def test_a(path):\n    assert f(1) == 2\nassert f(1) == 1",
+        ),
+        ("unknown module", "def f(x): return 1", "import no_such_module\nassert f(1) == 1"),
     ];
     let project = Project::new(WORKFLOW).with("answers.jsonl", rows(all)).ran();
     assert!(project.rows("executed").is_empty());
     let rejects = project.rows("executed.rejects");
-    for (row, words) in rejects.iter().zip(["not Python", "no test ran"]) {
+    let words = ["not Python", "no test ran", "nothing calls test_a", "no_such_module"];
+    for (row, words) in rejects.iter().zip(words) {
         assert_eq!(row["rule"], "tests", "{row}");
         says(text(row, "reason"), &[words]);
     }
-    assert_eq!(rejects.len(), 2);
+    assert_eq!(rejects.len(), words.len());
 }
 
 #[test]

@@ -58,6 +58,11 @@ pub enum Access {
         /// The path.
         path: PathBuf,
     },
+    /// Lets a program write any file in a folder, also hidden ones, which other programs obey.
+    WriteFolder {
+        /// The path.
+        path: PathBuf,
+    },
     /// Sends data that did not come with the workflow.
     Send {
         /// Where the data is.
@@ -87,6 +92,7 @@ impl DataSource {
             | Access::Unsandboxed { .. }
             | Access::Network { .. }
             | Access::Write { .. }
+            | Access::WriteFolder { .. }
             | Access::Send { .. } => None,
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use galeras_base::terminal_escape::shell_word;
 use galeras_operator::{Access, ArgError, Demand, LowerContext, StepError};
-use galeras_sandbox::{Launcher, Layer, Machine, Policy, Sandbox, SandboxError, Specification};
+use galeras_sandbox::{Launcher, Machine, Policy, Sandbox, SandboxError, Specification};
 use galeras_workflow::code::Code;
 
 /// The confinement of the programs.
@@ -127,7 +127,8 @@ impl SandboxArg {
             Demand::new(format!("sandbox.read[{at}]"), Access::Read { path: base.join(path) })
         });
         let write = settings.write.iter().enumerate().map(|(at, path)| {
-            Demand::new(format!("sandbox.write[{at}]"), Access::Write { path: base.join(path) })
+            let path = base.join(path);
+            Demand::new(format!("sandbox.write[{at}]"), Access::WriteFolder { path })
         });
         network.into_iter().chain(read).chain(write).collect()
     }
@@ -150,11 +151,39 @@ impl SandboxArg {
         Ok(sandbox.seal(cx.sealed.iter().cloned()))
     }
 
-    /// Lets a program read and write the folders of the argument.
-    pub(crate) fn show_folders(&self, base: &Path, specification: &mut Specification) {
+    /// Lets a program also read and write the folders of the argument.
+    ///
+    /// # Errors
+    /// If one of its paths leads to a place that the user did not allow: since the step began, a program of
+    /// another one may have put a link there.
+    pub(crate) fn show_folders(
+        &self,
+        cx: &LowerContext,
+        base: &Path,
+        sandbox: &Sandbox,
+        specification: &mut Specification,
+    ) -> Result<(), StepError> {
+        let Specification { readable, writable, .. } = specification;
         if let Self::Settings(settings) = self {
-            specification.readable.extend(settings.read.iter().map(|path| base.join(path)));
-            specification.writable.extend(settings.write.iter().map(|path| base.join(path)));
+            readable.extend(settings.read.iter().map(|path| base.join(path)));
+            writable.extend(settings.write.iter().map(|path| base.join(path)));
+        }
+        let resolved = |path: &PathBuf| sandbox.resolve(path).map_err(sandbox_failed);
+        let read = readable.iter().map(|path| {
+            let path = resolved(path)?;
+            Ok::<_, StepError>(Access::Read { path })
+        });
+        let write = writable.iter().map(|path| {
+            let path = resolved(path)?;
+            Ok::<_, StepError>(Access::WriteFolder { path })
+        });
+        let accesses = read.chain(write).collect::<Result<Vec<Access>, _>>()?;
+        match accesses.iter().find_map(|access| cx.env.consent.refusal(access)) {
+            None => Ok(()),
+            Some(refused) => {
+                let message = format!("the step {}", refused.message);
+                Err(StepError::new(message).help(refused.help))
+            }
         }
     }
 }
@@ -165,11 +194,6 @@ pub(crate) fn sandbox_failed(error: SandboxError) -> StepError {
         SandboxError::Cancelled => StepError::interrupted(),
         other => StepError::new(other.to_string()),
     }
-}
-
-/// The layers in a table or a message: `no_new_privs, landlock_files, …`.
-pub fn layer_names(layers: &[Layer]) -> String {
-    layers.iter().map(|layer| layer.name()).collect::<Vec<_>>().join(", ")
 }
 
 static LAUNCHER: OnceLock<Launcher> = OnceLock::new();
@@ -220,7 +244,7 @@ mod tests {
             [
                 ("sandbox.network".into(), Access::Network { command: command() }),
                 ("sandbox.read[0]".into(), Access::Read { path: base.join("../a") }),
-                ("sandbox.write[0]".into(), Access::Write { path: base.join("b") }),
+                ("sandbox.write[0]".into(), Access::WriteFolder { path: base.join("b") }),
             ]
         );
     }

@@ -14,20 +14,21 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, LandlockStatus, Ruleset,
-    RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
-    path_beneath_rules,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
+    PathBeneath, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus,
+    Scope, path_beneath_rules,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode, fstat};
+use rustix::io::Errno;
 use rustix::process::{
     DumpableBehavior, Gid, Resource, Rlimit, Signal, Uid, WaitOptions, WaitStatus,
     set_dumpable_behavior, set_parent_process_death_signal, setrlimit, umask, wait,
 };
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::namespaces::{self, DEVICES};
+use crate::namespaces::{self, DEVICES, ZERO};
 use crate::outcome::{Ending, Usage};
 use crate::process_tree::{output_is_released, tasks_of_user};
 use crate::protocol::{self, Failure, LandlockSupport, Launch, Message, Step};
@@ -77,9 +78,11 @@ fn run(
     let started = Instant::now();
     let child = command.spawn().map_err(not_started)?;
     loop {
-        let Some((pid, status)) = wait(WaitOptions::empty()).step("waiting for the program")?
-        else {
-            continue;
+        let (pid, status) = match wait(WaitOptions::empty()) {
+            Ok(Some(ended)) => ended,
+            // The program can send a signal that the standard library handles.
+            Ok(None) | Err(Errno::INTR) => continue,
+            Err(error) => return Err(Failure::new("waiting for the program", error)),
         };
         if pid.as_raw_nonzero().get().unsigned_abs() == child.id() {
             let usage = usage_of_children(started.elapsed());
@@ -195,6 +198,7 @@ fn confine(launch: &Launch, bytes: &[u8]) -> Result<(LandlockSupport, bool), Fai
     if confinement.seccomp {
         let gaps = Gaps {
             network: confinement.network,
+            memory: launch.limits.memory < u64::MAX,
             process: (!confinement.namespaces).then(std::process::id),
             signals: confinement.landlock.is_none_or(|version| version < 6),
             attributes: !confinement.namespaces,
@@ -241,7 +245,10 @@ fn set_limits(launch: &Launch) -> Result<(), Failure> {
         (false, None) => tasks_of_user(rustix::process::getuid().as_raw()),
     };
     for (resource, soft, hard, name) in [
-        (Resource::Core, 0, 0, "core dumps"),
+        // At 0, a crash would still start the program of `core_pattern`, outside and as root.
+        (Resource::Core, 1, 1, "core dumps"),
+        (Resource::Rtprio, 0, 0, "real-time priorities"),
+        (Resource::Nice, 0, 0, "priorities"),
         // The first signal can be ignored, the second cannot.
         (Resource::Cpu, seconds, seconds + 1, "processor time"),
         (Resource::Data, limits.memory, limits.memory, "memory"),
@@ -262,7 +269,7 @@ fn set_limits(launch: &Launch) -> Result<(), Failure> {
 fn restrict_files(
     version: i32,
     launch: &Launch,
-    writable: &[&Path],
+    scratch: &[&Path],
 ) -> Result<LandlockSupport, Failure> {
     let abi = ABI::from(version);
     // A probe asks for everything, to learn what there is.
@@ -271,7 +278,14 @@ fn restrict_files(
     let proc = launch.confinement.namespaces.then_some(Path::new("/proc"));
     let readable = launch.readable.iter().map(|readable| readable.real.as_path()).chain(proc);
     let shared = launch.readable.iter().filter(|readable| readable.writable);
-    let writable = shared.map(|readable| readable.real.as_path()).chain(writable.iter().copied());
+    let writable = shared.map(|readable| readable.real.as_path());
+    let rule = |path: &Path, access: BitFlags<AccessFs>| {
+        let opened = namespaces::open_without_links(path).ok()?;
+        let is_folder =
+            fstat(&opened).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
+        let access = if is_folder { access } else { access & AccessFs::from_file(abi) };
+        Some(Ok::<_, RulesetError>(PathBeneath::new(opened, access)))
+    };
     let restrict = || -> Result<_, RulesetError> {
         let mut ruleset =
             Ruleset::default().set_compatibility(level).handle_access(AccessFs::from_all(abi))?;
@@ -283,9 +297,12 @@ fn restrict_files(
         }
         ruleset
             .create()?
-            .add_rules(path_beneath_rules(readable, AccessFs::from_read(abi)))?
-            .add_rules(path_beneath_rules(writable, AccessFs::from_all(abi)))?
+            .add_rules(readable.filter_map(|path| rule(path, AccessFs::from_read(abi))))?
+            .add_rules(writable.filter_map(|path| rule(path, AccessFs::from_all(abi))))?
+            .add_rules(path_beneath_rules(scratch, AccessFs::from_all(abi)))?
             .add_rules(path_beneath_rules(DEVICES, AccessFs::from_file(abi)))?
+            // Written to, it is shared memory that no limit counts.
+            .add_rules(path_beneath_rules([ZERO], AccessFs::ReadFile))?
             // Python finds modules only in a folder that it can list.
             .add_rules(path_beneath_rules(launch.directory.as_ref(), AccessFs::ReadDir))?
             .restrict_self()

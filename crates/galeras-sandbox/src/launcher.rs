@@ -124,7 +124,11 @@ fn run(
     let usage = watchdog.complete(confine::usage_of_children(started.elapsed()));
     if let Some(Stop::CallerGone) = stop {
         if let (Some(folder), true) = (&launch.folder, confine::is_closed(socket)) {
-            let _ = fs::remove_dir_all(folder);
+            match launch.confinement.landlock {
+                Some(_) => process_tree::remove_folder(folder),
+                // A wrapper may have left a process that puts links there.
+                None => drop(fs::remove_dir_all(folder)),
+            }
         }
         return Ok(Message::Cancelled);
     }
@@ -227,10 +231,11 @@ fn end_all(pid: Pid, in_namespaces: bool, running: bool) -> Result<WaitStatus, F
     own.ok_or_else(|| Failure::new("waiting for the program", "its status is unknown"))
 }
 
-/// A user and group that nothing belongs to, other than those of sandboxes that run now.
+/// A user and group that nothing belongs to, other than those of sandboxes that run now: after the numbers that
+/// systemd gives to containers, and SSSD to the users of a domain.
 fn transient_id() -> u32 {
     let pid = std::process::id();
-    let id = 0x6000_0000 + pid;
+    let id = 0x7800_0000 + pid;
     let maps_all = ["uid_map", "gid_map"].iter().all(|name| {
         let map = fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
         map.lines().any(|line| {

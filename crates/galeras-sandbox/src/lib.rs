@@ -50,6 +50,7 @@
 //! | other processes | a PID namespace; else Landlock's signal scope, or seccomp denies signals to others; seccomp denies `ptrace` |
 //! | staying | the end of the PID namespace; else the launcher adopts orphans and ends them |
 //! | processor time, memory, processes | limits of the kernel for each process; the launcher's watchdog for all together |
+//! | crashes | a limit of core dumps, at which no handler outside is started |
 //! | disk | a scratch file system in memory with a size; else the watchdog |
 //! | privileges | `no_new_privs`; as root, another user without groups; no capabilities; no new namespaces |
 //! | the kernel | seccomp denies `io_uring`, `bpf`, `userfaultfd`, `perf_event_open`, keyrings, mounts, and system calls that are newer than Linux 6.10 |
@@ -61,17 +62,19 @@
 //!
 //! Not promised: protection against flaws of the kernel; secrecy of what can be measured from inside
 //! (the load of the machine, its model of processor, the clock); without a mount namespace, secrecy of
-//! the names, sizes and times of files; memory of the kernel itself, such as that of pipes, which only
-//! cgroups count; equal *times*. Measured memory and processor time are compared with their limits every
-//! 20 ms, so that a program can exceed them for that long.
+//! the names, sizes and times of files, and a limit of space for deleted files that are only mapped; memory
+//! of the kernel itself, such as that of pipes, which only cgroups count; equal *times*. Measured memory and
+//! processor time are compared with their limits every 20 ms, so that a program can exceed them for that
+//! long.
 //!
 //! # Differences between machines
 //!
 //! The seccomp filter is the same with and without namespaces, so a program that needs a socket fails
-//! everywhere. Without namespaces, a program also cannot change permissions and times of its own files (if
-//! it is not run by root), has no `/proc` and no `/dev/shm`, and sees its folders under other names, which its
-//! outputs do not show. A linker that sets the permission to execute then fails to: write into a
-//! file of the specification that has it.
+//! everywhere, as does one that needs anonymous memory in a shared mapping while its memory is limited: the
+//! pages of it that are not mapped are counted nowhere. Without namespaces, a program also cannot change
+//! permissions and times of its own files (if it is not run by root), has no `/proc` and no `/dev/shm`, and
+//! sees its folders under other names, which its outputs do not show. A linker that sets the permission to
+//! execute then fails to: write into a file of the specification that has it.
 
 // Other systems refuse to run programs, and need only the types.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]

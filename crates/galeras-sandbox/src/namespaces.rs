@@ -2,12 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, unshare};
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
     mount_change, mount_remount, unmount,
@@ -16,9 +16,11 @@ use rustix::mount::{
 use crate::protocol::{Failure, Launch, Readable, Step};
 use crate::specification::{TEMPORARY, WORK};
 
-/// Device files that exist inside.
-pub(crate) const DEVICES: [&str; 5] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Device files that exist inside, in addition to [`ZERO`].
+pub(crate) const DEVICES: [&str; 4] = ["/dev/null", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// A device file that programs can only read.
+pub(crate) const ZERO: &str = "/dev/zero";
 
 /// The user that every program is inside a namespace of users.
 const INNER_USER: u32 = 1000;
@@ -55,6 +57,12 @@ pub(crate) fn become_user(proc: &OwnedFd, outer: u32) -> Result<(), Failure> {
 pub(crate) fn open_proc() -> Result<OwnedFd, Failure> {
     rustix::fs::open("/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .step("opening /proc")
+}
+
+/// Opens a path that has been resolved. Since then, another program may have replaced a part of it by a link.
+pub(crate) fn open_without_links(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 fn map_user(proc: &OwnedFd, inner: u32, uid: u32, gid: u32) -> Result<(), Failure> {
@@ -159,7 +167,8 @@ fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
     }
     // A writable folder in a read-only one needs a separate mount.
     if !is_there || readable.writable {
-        mount_bind_recursive(&readable.real, &target)?;
+        let source = open_without_links(&readable.real)?;
+        mount_bind_recursive(format!("/proc/self/fd/{}", source.as_raw_fd()), &target)?;
     }
     let name = inside(&readable.path);
     if readable.path != readable.real && fs::symlink_metadata(&name).is_err() {
@@ -173,7 +182,7 @@ fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
 
 fn make_devices(root: &Path) -> io::Result<()> {
     fs::create_dir(root.join("dev"))?;
-    for device in DEVICES {
+    for device in DEVICES.into_iter().chain([ZERO]) {
         let target = root.join(device.trim_start_matches('/'));
         File::create(&target)?;
         mount_bind(device, &target)?;

@@ -1,9 +1,11 @@
 //! The processes of a sandbox, as `/proc` shows them to the launcher: finding, measuring, ending.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,6 +86,7 @@ struct Stat {
     own: u64,
     waited: u64,
     start: u64,
+    virtual_bytes: u64,
     resident_pages: u64,
 }
 
@@ -97,19 +100,25 @@ fn stat(pid: u32) -> Option<Stat> {
         own: number(11)? + number(12)?,
         waited: number(13)? + number(14)?,
         start: number(19)?,
+        virtual_bytes: number(20)?,
         resident_pages: number(21)?,
     })
 }
 
 /// The memory of processes that share pages, each page counted once. Nothing if it cannot be read.
 fn proportional_memory(pids: &[u32]) -> Option<u64> {
-    let pss = |pid: &u32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    };
-    Some(pids.iter().map(pss).sum::<Option<u64>>()? << 10)
+    pids.iter().map(|pid| size(*pid, "smaps_rollup", "Pss:")).sum()
 }
+
+/// A size of a process in one of its files in `/proc`.
+fn size(pid: u32, file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+/// The address space from which tables of pages are measured; those of smaller ones have at most 16 MiB.
+const LARGE: u64 = 8 << 30;
 
 /// Measures the processes of a sandbox and compares them with its limits, which the kernel knows
 /// only for each process.
@@ -142,7 +151,7 @@ impl Watchdog {
         if self.started.elapsed() >= self.limits.wall {
             return Some(Ending::WallTime);
         }
-        let (mut pids, mut pages, mut live) = (Vec::new(), 0, 0);
+        let (mut pids, mut pages, mut tables, mut live) = (Vec::new(), 0, 0, 0);
         for pid in descendants(self.root) {
             let Some(stat) = stat(pid) else { continue };
             self.seen.insert((pid, stat.start), stat.own);
@@ -150,6 +159,10 @@ impl Watchdog {
             if !stat.zombie {
                 pids.push(pid);
                 pages += stat.resident_pages;
+                // The kernel's table of a process's pages: 4 KiB for each 2 MiB that it has looked at.
+                if stat.virtual_bytes > LARGE {
+                    tables += size(pid, "status", "VmPTE:").unwrap_or_default();
+                }
             }
         }
         // A process that ignores SIGCHLD loses the times of its children, and the list of those seen
@@ -157,6 +170,7 @@ impl Watchdog {
         let ticks = live.max(self.seen.values().sum());
         let cpu =
             Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64);
+        self.cpu = self.cpu.max(cpu);
         if cpu >= self.limits.cpu {
             return Some(Ending::CpuTime);
         }
@@ -164,6 +178,7 @@ impl Watchdog {
         if memory > self.limits.memory && pids.len() > 1 {
             memory = proportional_memory(&pids).unwrap_or(memory);
         }
+        memory += tables;
         self.peak_memory = self.peak_memory.max(memory);
         if memory > self.limits.memory {
             return Some(Ending::Memory);
@@ -187,19 +202,28 @@ impl Watchdog {
         }
     }
 
-    /// The time until the next check.
+    /// The time until the next check. Programs without limits may run for days.
     pub(crate) fn pause(&self) -> Duration {
-        Self::INTERVAL.min(self.limits.wall.saturating_sub(self.started.elapsed()))
+        let times = if self.limits.memory == u64::MAX { 20 } else { 1 };
+        (Self::INTERVAL * times).min(self.limits.wall.saturating_sub(self.started.elapsed()))
     }
 
     /// Returns true if the scratch folder, which is on a file system without a limit, holds too much.
     pub(crate) fn files_exceed_the_limit(&self, pids: &[u32]) -> bool {
+        use io::ErrorKind::{NotADirectory, NotFound};
+
         let Some(folder) = &self.folder else { return false };
         let Ok(device) = fs::symlink_metadata(folder).map(|data| data.dev()) else { return false };
         let (mut bytes, mut files) = (0, 0);
         let mut folders = vec![folder.clone()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let entries = match fs::read_dir(folder) {
+                Ok(entries) => entries,
+                Err(error) if [NotFound, NotADirectory].contains(&error.kind()) => continue,
+                // Too deep, or hidden on purpose: it may hold anything.
+                Err(_) => return true,
+            };
+            for entry in entries.flatten() {
                 let Ok(data) = entry.metadata() else { continue };
                 files += 1;
                 bytes += data.blocks() * 512;
@@ -222,6 +246,29 @@ impl Watchdog {
             }
         }
         bytes + nameless.values().sum::<u64>() > self.limits.scratch
+    }
+}
+
+/// Removes the scratch folder, also what is hidden in it or nested deeply. No program that could put links there
+/// may be left.
+pub(crate) fn remove_folder(folder: &Path) {
+    let mut folders = vec![folder.to_owned()];
+    let mut next = 0;
+    while let Some(folder) = folders.get(next).cloned() {
+        next += 1;
+        let _ = fs::set_permissions(&folder, Permissions::from_mode(0o700));
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            } else {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+    folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    if folder.exists() {
+        // Paths that are too long for the kernel.
+        let _ = Command::new("rm").arg("-rf").arg(folder).status();
     }
 }
 

@@ -1,6 +1,9 @@
 //! Runs programs: checks the specification, starts the launcher, and reads its outputs.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Result, SandboxError};
 use crate::layer::Layer;
@@ -32,6 +35,8 @@ pub struct Sandbox {
     confinement: crate::protocol::Confinement,
     layers: Vec<Layer>,
     sealed: Vec<PathBuf>,
+    /// The paths of earlier runs, and where links led from them.
+    known: Arc<Mutex<BTreeMap<PathBuf, PathBuf>>>,
 }
 
 impl Sandbox {
@@ -67,6 +72,7 @@ impl Sandbox {
             policy,
             layers,
             sealed: Vec::new(),
+            known: Arc::default(),
         })
     }
 
@@ -86,8 +92,7 @@ impl Sandbox {
     /// is always hidden.
     #[must_use]
     pub fn seal(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.sealed
-            .extend(folders.into_iter().map(|folder| folder.canonicalize().unwrap_or(folder)));
+        self.sealed.extend(folders.into_iter().map(resolved));
         self
     }
 
@@ -111,6 +116,24 @@ impl Sandbox {
     #[cfg(not(target_os = "linux"))]
     pub fn run(&self, _: Specification, _: &dyn Fn() -> bool) -> Result<Outcome> {
         Err(SandboxError::Refused("programs can be run only on Linux".into()))
+    }
+
+    /// The path without links that programs see for this one. It stays the same: a program that writes must not
+    /// lead the next one elsewhere.
+    pub fn resolve(&self, path: &Path) -> Result<PathBuf> {
+        let failed = |error: io::Error| {
+            SandboxError::Invalid(format!("cannot read `{}`: {error}", path.display()))
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let real = match known.get(path) {
+            Some(real) => real.clone(),
+            None => path.canonicalize().map_err(failed)?,
+        };
+        if real.canonicalize().map_err(failed)? != real {
+            return Err(failed(io::Error::other("a part of it has become a link")));
+        }
+        known.insert(path.to_owned(), real.clone());
+        Ok(real)
     }
 
     /// Refuses a folder that would show what is to be hidden.
@@ -137,6 +160,15 @@ impl Sandbox {
     }
 }
 
+/// The path without links. Its last parts need not exist yet.
+fn resolved(path: PathBuf) -> PathBuf {
+    let found = path.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)));
+    match found.map(|(there, real)| path.strip_prefix(there).map(|rest| real.join(rest))) {
+        Some(Ok(real)) => real,
+        _ => path,
+    }
+}
+
 #[cfg(target_os = "linux")]
 pub(crate) use run::probe;
 
@@ -159,6 +191,7 @@ mod run {
     use crate::launcher::VERB;
     use crate::machine::{Launcher, Machine};
     use crate::outcome::{Captured, Clip, Ending, Outcome};
+    use crate::process_tree::remove_folder;
     use crate::protocol::{self, Confinement, Failure, FileHeader, Launch, Message, Readable};
     use crate::specification::{
         Input, NETWORK_PATHS, Output, SYSTEM_PATHS, Specification, TEMPORARY, WORK, environment,
@@ -254,7 +287,7 @@ mod run {
         let failed = |error: io::Error| {
             SandboxError::Invalid(format!("cannot read `{}`: {error}", path.display()))
         };
-        let real = path.canonicalize().map_err(failed)?;
+        let real = sandbox.resolve(path)?;
         if !path.is_absolute() {
             let message = format!("`{}` must be an absolute path", path.display());
             return Err(SandboxError::Invalid(message));
@@ -304,6 +337,12 @@ mod run {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Outcome> {
         specification.check()?;
+        if sandbox.confinement.network && !sandbox.confinement.seccomp {
+            // Nothing else denies sockets of other kinds, such as those of services of this machine.
+            return Err(SandboxError::Refused(
+                "a program with a network needs seccomp, which this machine does not have".into(),
+            ));
+        }
         let Specification { command, files, environment: variables, limits, .. } = &specification;
         let folder = if sandbox.confinement.namespaces { None } else { Some(scratch_folder()?) };
         let on_disk = |name: &str| folder.as_ref().map(|folder| folder.path().join(name));
@@ -373,6 +412,12 @@ mod run {
         let mut outputs = Outputs::new(&mut child, limits.output);
         let report = outputs.read(&socket, limits.output_total, cancelled);
         let _ = child.wait();
+        // Of a wrapper, a process may be left that puts links there. `TempDir` does not follow them.
+        if let (Policy::Auto, Some(folder), Ok((Message::Done { .. }, _))) =
+            (&sandbox.policy, &folder, &report)
+        {
+            remove_folder(folder.path());
+        }
         let [stdout, stderr] = outputs.finish(&names);
         let (ending, usage) = match report? {
             (Message::Done { ending, usage }, Interruption::None) => (ending, usage),

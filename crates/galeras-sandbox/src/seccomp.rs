@@ -71,15 +71,26 @@ const DENIED: &[c_long] = &[
     libc::SYS_perf_event_open,
     libc::SYS_lookup_dcookie,
     libc::SYS_vhangup,
-    // Memory that no limit counts.
+    // Memory that no limit counts. Pages in a pipe need not be mapped, and contexts of `io_setup` are few for
+    // the whole machine.
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
+    libc::SYS_vmsplice,
+    libc::SYS_io_setup,
+    // Memory, queues and semaphores of the user's other programs, whose numbers can be guessed.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
     libc::SYS_semget,
+    libc::SYS_semctl,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
     libc::SYS_msgget,
+    libc::SYS_msgctl,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
     libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
     // The machine. All need privileges anyway.
     libc::SYS_init_module,
     libc::SYS_finit_module,
@@ -108,6 +119,10 @@ const DENIED_X86: &[c_long] = &[
 
 /// `fchmodat2` of Linux 6.6, for which `libc` has no name yet on some systems.
 const FCHMODAT2: c_long = 452;
+
+/// `setrlimit`, for which `libc` has no name on some systems, and its number of `RLIMIT_CORE`.
+const SETRLIMIT: c_long = if cfg!(target_arch = "x86_64") { 160 } else { 164 };
+const CORE: u64 = 4;
 
 /// Permissions and owners of files, which Landlock does not protect.
 const PERMISSIONS: &[c_long] =
@@ -143,6 +158,8 @@ const ATTRIBUTES_X86: &[c_long] = &[];
 pub(crate) struct Gaps {
     /// The program may use the network.
     pub(crate) network: bool,
+    /// Its memory is limited.
+    pub(crate) memory: bool,
     /// The confined process, if it is not in a PID namespace.
     pub(crate) process: Option<u32>,
     /// Landlock does not hold signals back.
@@ -222,6 +239,11 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
             .map(|family| argument(0, Ne, u64::from(family.unsigned_abs())));
         let internet = internet.into_iter().collect::<Result<Vec<_>, _>>()?;
         deny(libc::SYS_socket, internet)?;
+        // Rare protocols would load rarely tested parts of the kernel.
+        let usual = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP]
+            .map(|protocol| argument(2, Ne, u64::from(protocol.unsigned_abs())));
+        let usual = usual.into_iter().collect::<Result<Vec<_>, _>>()?;
+        deny(libc::SYS_socket, usual)?;
     }
 
     // Pairs of connected streams and sequences are pipes. A datagram socket could send elsewhere.
@@ -249,6 +271,40 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
         deny(libc::SYS_ioctl, vec![argument(1, Eq, request)?])?;
     }
 
+    // Leases and notices of files: others that open such a file would wait.
+    for command in [libc::F_SETLEASE, libc::F_NOTIFY] {
+        deny(libc::SYS_fcntl, vec![argument(1, Eq, u64::from(command.unsigned_abs()))?])?;
+    }
+
+    // A crash may start a handler outside, but not at this limit (see `set_limits`).
+    deny(SETRLIMIT, vec![argument(0, Eq, CORE)?])?;
+    let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, Ne, 0)?;
+    deny(libc::SYS_prlimit64, vec![argument(1, Eq, CORE)?, changes])?;
+
+    if gaps.process.is_none() {
+        // The first process of the namespace, which reports.
+        let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, Ne, 0)?;
+        deny(libc::SYS_prlimit64, vec![argument(0, Eq, 1)?, changes])?;
+    }
+
+    if gaps.memory {
+        // What is written there stays in memory when all but one page of it are unmapped.
+        let shared = u64::from((libc::MAP_SHARED | libc::MAP_ANONYMOUS).unsigned_abs());
+        deny(libc::SYS_mmap, vec![argument(3, MaskedEq(shared), shared)?])?;
+    }
+
+    if gaps.attributes {
+        // Attributes, verity and encryption of files (`f`, `X`), and subvolumes of Btrfs. Only the copies of
+        // Btrfs need a file that is open for writing.
+        for kind in [b'f', b'X'] {
+            deny(libc::SYS_ioctl, vec![argument(1, MaskedEq(0xff00), u64::from(kind) << 8)?])?;
+        }
+        let copies = [0x4004_9409, 0x4020_940d].map(|copy| argument(1, Ne, copy));
+        let mut others = copies.into_iter().collect::<Result<Vec<_>, _>>()?;
+        others.push(argument(1, MaskedEq(0xff00), 0x9400)?);
+        deny(libc::SYS_ioctl, others)?;
+    }
+
     if let Some(pid) = gaps.process {
         // Limits and priorities of the user's other processes. A program names itself by 0 or by its number.
         for call in [
@@ -260,8 +316,10 @@ fn rules(gaps: Gaps) -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError>
         ] {
             deny(call, vec![argument(0, Ne, 0)?, argument(0, Ne, u64::from(pid))?])?;
         }
-        for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
+        // The first argument names a process, a group, or a user, of whom 0 is this one.
+        for (call, user) in [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)] {
             deny(call, vec![argument(1, Ne, 0)?])?;
+            deny(call, vec![argument(0, Eq, user)?])?;
         }
     }
 
@@ -294,6 +352,7 @@ mod tests {
             for gap in [false, true] {
                 let programs = programs(Gaps {
                     network: gap,
+                    memory: gap,
                     process,
                     signals: gap,
                     attributes: gap,

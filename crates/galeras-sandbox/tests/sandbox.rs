@@ -191,6 +191,21 @@ fn readable_folders_can_be_read_and_not_written() {
     assert_eq!(fs::read_dir(data).unwrap().count(), 1);
 }
 
+#[test]
+fn a_path_that_has_become_a_link_is_refused() {
+    for sandbox in sandboxes() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = folder.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        let program = || Specification { readable: vec![shared.clone()], ..shell("true") };
+        assert_eq!(run(&sandbox, program()).ending, Ending::Exited(0));
+        fs::remove_dir(&shared).unwrap();
+        std::os::unix::fs::symlink(folder.path(), &shared).unwrap();
+        let error = sandbox.run(program(), &|| false).unwrap_err();
+        assert!(error.to_string().contains("has become a link"), "{error}");
+    }
+}
+
 /// A folder that anyone may use, as sandboxes of root are another user.
 fn open_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -386,7 +401,8 @@ fn a_killed_caller_leaves_nothing() {
 fn nothing_is_left_in_the_folder_for_temporary_files() {
     let before = folders().len();
     let sandbox = &sandboxes()[1];
-    for script in ["mkdir -p a/b; chmod 0 a/b", "exit 1", "kill -9 $$"] {
+    let nested = "i=0; while [ $i -lt 1100 ]; do mkdir a; cd a; i=$((i + 1)); done";
+    for script in ["mkdir -p a/b; chmod 0 a/b", "mkdir -m 0 a", nested, "exit 1", "kill -9 $$"] {
         let _ = run(sandbox, shell(script));
     }
     assert!(folders().len() <= before + 1, "{:?}", folders());

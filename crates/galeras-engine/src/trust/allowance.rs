@@ -111,7 +111,7 @@ impl Allowance {
             }
             Access::Host { to } => Self::Host(server(to)),
             Access::Read { path } => Self::Read(path.clone()),
-            Access::Write { path } => Self::Write(path.clone()),
+            Access::Write { path } | Access::WriteFolder { path } => Self::Write(path.clone()),
             Access::Send { from, to } => {
                 Self::Send { from: from.clone(), host: to.as_ref().map(server) }
             }
@@ -132,7 +132,9 @@ impl Allowance {
                 *host == server(to)
             }
             (Self::Read(folder), Access::Read { path })
-            | (Self::Write(folder), Access::Write { path }) => lies_in(path, folder),
+            | (Self::Write(folder), Access::Write { path } | Access::WriteFolder { path }) => {
+                lies_in(path, folder)
+            }
             (Self::Send { from, host }, Access::Send { from: wanted, to }) => {
                 let from = match (from, wanted) {
                     (DataSource::Path(folder), DataSource::Path(path)) => lies_in(path, folder),
@@ -256,6 +258,7 @@ mod tests {
             Access::Host { to },
             Access::Read { path: odd.clone() },
             Access::Write { path: odd.clone() },
+            Access::WriteFolder { path: odd.clone() },
             Access::Send { from: DataSource::Path(odd.join("a=b")), to: Some(other.clone()) },
             Access::Send { from: DataSource::Path(odd), to: None },
             Access::Send { from: DataSource::Server(local), to: Some(other) },

@@ -76,7 +76,10 @@ impl Ground {
     /// True if this needs consent. Paths are those that `settled` returns.
     pub fn asks(&self, access: &Access) -> bool {
         match access {
-            Access::Program { .. } | Access::Unsandboxed { .. } | Access::Network { .. } => true,
+            Access::Program { .. }
+            | Access::Unsandboxed { .. }
+            | Access::Network { .. }
+            | Access::WriteFolder { .. } => true,
             Access::Variable { name, to } => !(is_this_machine(to) || is_owner(name, to)),
             Access::Host { .. } if self.offline => true,
             Access::Host { to } => !(is_this_machine(to) || (to.is_encrypted() && to.is_public())),
@@ -133,6 +136,7 @@ pub(super) fn settled(access: &Access) -> Access {
     match access {
         Access::Read { path } => Access::Read { path: real(path) },
         Access::Write { path } => Access::Write { path: real(path) },
+        Access::WriteFolder { path } => Access::WriteFolder { path: real(path) },
         Access::Program { command, folder, files } => {
             Access::Program { command: command.clone(), folder: real(folder), files: files.clone() }
         }
@@ -302,6 +306,7 @@ mod tests {
         for path in ["results/.git/b.csv", "results/a/.b.csv", "home/work/.vscode/tasks.json"] {
             assert!(write(path), "{path}");
         }
+        assert!(work.asks(&Access::WriteFolder { path: root.join("results") }));
         // Nor is home a folder for outputs.
         let out = Some(home.as_path());
         let home_out =

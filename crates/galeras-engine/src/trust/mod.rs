@@ -204,6 +204,10 @@ pub fn phrase(access: &Access) -> String {
             let path = escape_all(&path.to_string_lossy());
             format!("writes {path}, outside of the folder for outputs, or hidden in it")
         }
+        Access::WriteFolder { path } => {
+            let path = escape_all(&path.to_string_lossy());
+            format!("lets a program write any file in {path}, also hidden ones")
+        }
         Access::Send { from, to } => {
             let from = escape_all(&from.to_string());
             let to = match to {

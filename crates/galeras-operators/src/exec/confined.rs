@@ -62,6 +62,8 @@ pub(super) async fn run(
     }
     let (printed, writer) = io::pipe().map_err(failed)?;
     let mut specification = specification(args, files, &cx.base, inputs).map_err(failed)?;
+    args.sandbox.show_folders(cx, &cx.base, &sandbox, &mut specification)?;
+    specification.readable.extend(inputs.iter().map(|(_, path)| path.clone()));
     specification.stdout = Output::Fd(writer.into());
     let file = File::create(output).map_err(failed)?;
 
@@ -103,13 +105,12 @@ fn specification(
     let base = base.canonicalize()?;
     let files = files.iter().map(|name| without_parents(&base.join(name)));
     let mut specification = Specification {
-        readable: files.chain(inputs.iter().map(|(_, path)| path.clone())).collect(),
+        readable: files.collect(),
         directory: Some(base.clone()),
         patience: GRACE,
         limits: LIMITS,
         ..Specification::new(["sh", "-c", args.command.as_str()])
     };
-    args.sandbox.show_folders(&base, &mut specification);
     for (port, path) in inputs {
         let name = format!("GALERAS_INPUT_{}", port.to_uppercase());
         specification.environment.insert(name, path.display().to_string());

@@ -486,10 +486,11 @@ impl<'a> Executions<'a> {
         // The first look at the machine starts programs.
         on_thread(|| Ok(machine())).await?;
         let sandbox = args.sandbox.open(self.cx)?;
-        let (files, mut readable) = self.step.files()?;
         let mut rights = Specification::new(Vec::<String>::new());
-        args.sandbox.show_folders(base, &mut rights);
-        readable.append(&mut rights.readable);
+        let files;
+        (files, rights.readable) = self.step.files()?;
+        args.sandbox.show_folders(self.cx, base, &sandbox, &mut rights)?;
+        let mut readable = rights.readable;
         let language = args.language();
         readable.extend(language.map(|language| language.readable()).unwrap_or_default());
         let runner = Arc::new(Runner {

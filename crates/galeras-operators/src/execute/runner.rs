@@ -41,7 +41,8 @@ const COMPILER: Limits = Limits {
     memory: 4 << 30,
     output: 64 << 10,
     output_total: 64 << 20,
-    file_size: 1 << 30,
+    // The executable is copied to the program's sandbox.
+    file_size: 64 << 20,
     open_files: 1024,
     processes: 512,
     scratch: 2 << 30,
@@ -269,7 +270,8 @@ impl Runner {
             limits.output = limits.output.max(2 * expected.len() as u64 + 1024);
         }
         let mut specification = self.specification(command, limits);
-        match recipe.and_then(|recipe| recipe.compile).filter(|_| self.command.is_none()) {
+        let script = recipe.and_then(|recipe| recipe.compile).filter(|_| self.command.is_none());
+        match script {
             None => specification = specification.file(file, source),
             Some(script) => match self.compiled(script, file, source)? {
                 Ok(bytes) => {
@@ -282,7 +284,14 @@ impl Runner {
         if let Some(stdin) = &task.stdin {
             specification.stdin = Input::Bytes(stdin.clone().into_bytes());
         }
-        let mut outcome = self.sandbox.run(specification, &|| self.is_stopped())?;
+        let mut outcome = match self.sandbox.run(specification, &|| self.is_stopped()) {
+            // A compiled program can ask for a loader that does not exist.
+            Err(SandboxError::NotStarted { reason, .. }) if script.is_some() => {
+                let message = format!("its executable does not start: {reason}");
+                return Ok(self.result(None, Judgement::of(RunOutcome::Error, message)));
+            }
+            ended => ended?,
+        };
         let is_complete = mark.is_none_or(|(_, mark)| unmarked(&mut outcome, &mark));
         let judgement = match (outcome.ending, &task.expected) {
             (Ending::Exited(0), Some(expected)) => match printed(&outcome, expected) {

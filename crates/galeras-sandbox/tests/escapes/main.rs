@@ -110,6 +110,11 @@ impl Outside {
         {
             damage.push("a process outside was limited".to_owned());
         }
+        let stat =
+            fs::read_to_string(format!("/proc/{}/stat", self.victim.id())).unwrap_or_default();
+        if stat.split_ascii_whitespace().nth(18) == Some("19") {
+            damage.push("a process outside was slowed down".to_owned());
+        }
         for folder in ["/", "/tmp", "/dev/shm", "/usr/lib"] {
             if Path::new(folder).join(&self.token).exists() {
                 damage.push(format!("{folder} has a new file"));

@@ -135,8 +135,27 @@ int main(void) { int fd = syscall(SYS_pidfd_open, @VICTIM@, 0); return attempt(s
     ("slows another process down", Python, &[Exited(1)], "attempt(os.setpriority, os.PRIO_PROCESS, @VICTIM@, 19)"),
     ("slows all processes of the user down", C, &[Exited(0), Exited(1)], "
 int main(void) { return setpriority(PRIO_USER, 0, 19) ? 1 : 0; }"),
+    ("lets all files of the user wait", C, &[Exited(0), Exited(1)], "
+int main(void) { return syscall(SYS_ioprio_set, 3, 0, 3 << 13) ? 1 : 0; }"),
+    ("takes queues and semaphores of others", C, &[Exited(1)], "
+int main(void) {
+    long calls[] = { SYS_semop, SYS_semctl, SYS_semtimedop, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_unlink };
+    for (int i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (syscall(calls[i], 0, 0, 0, 0, 0) != -1 || errno != EPERM) attempt(i);
+    return 1; }"),
+    ("makes a crash start a program outside", Python, &[Exited(1)], "
+attempt(resource.setrlimit, resource.RLIMIT_CORE, (0, 0))"),
+    ("lets others wait for a file", Python, &[Exited(1)], "
+import fcntl
+attempt(fcntl.fcntl, os.open('f', os.O_CREAT | os.O_RDONLY), 1024, fcntl.F_RDLCK)"),
     ("moves another process", Python, &[Exited(1)], "attempt(os.sched_setaffinity, @VICTIM@, {0})"),
     // Staying.
+    ("interrupts the process that reports", Python, &[Exited(7)], "
+for number in (signal.SIGSEGV, signal.SIGBUS):
+    try: os.kill(1, number)
+    except OSError: pass
+time.sleep(0.1); sys.exit(7)"),
+    ("limits the process that reports", Python, &[Exited(1)], "attempt(resource.prlimit, 1, resource.RLIMIT_CPU, (0, 0))"),
     ("leaves a daemon", Python, &[Exited(0)], "
 if os.fork() == 0:
     os.setsid()
@@ -209,6 +228,31 @@ int main(void) {
 for _ in range(8):
     if os.fork() == 0: kept = b'x' * 150_000_000; time.sleep(600)
 time.sleep(600)"),
+    ("keeps shared memory that it does not map", C, &[Exited(1)], "
+int main(void) {
+    size_t n = 16 << 20;
+    for (int i = 0; i < 64; i++) {
+        char *p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) return 1;
+        memset(p, 1, n); munmap(p + 4096, n - 4096); }
+    puts(\"ESCAPED\"); return 0; }"),
+    ("keeps memory of a device", C, &[Exited(1)], "
+int main(void) { return attempt(open(\"/dev/zero\", O_RDWR)); }"),
+    ("keeps memory in a pipe", C, &[Exited(1)], "
+#include <sys/uio.h>
+int main(void) {
+    int p[2]; static char t[4096]; struct iovec v = { t, sizeof t };
+    if (pipe(p)) return 2;
+    return attempt(vmsplice(p[1], &v, 1, 0)); }"),
+    ("fills the kernel's tables of pages", C, &[Memory, CpuTime], "
+int main(void) {
+    size_t n = 2ul << 40;
+    char *p = mmap(0, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return 1;
+    int sum = 0;
+    for (size_t i = 0; i < n; i += 2 << 20) sum += p[i];
+    puts(\"ESCAPED\"); return sum; }"),
+    ("asks for asynchronous files", Python, &[Exited(1)], "syscall(206, 1, ctypes.create_string_buffer(8))"),
     ("maps shared memory of System V", C, &[Exited(1)], "
 #include <sys/shm.h>
 int main(void) { return attempt(shmget(IPC_PRIVATE, 1 << 20, IPC_CREAT | 0600)); }"),
@@ -228,6 +272,14 @@ escaped('')"),
 kept = []
 for i in range(100):
     f = open('f', 'wb'); os.unlink('f'); f.write(b'x' * 4_000_000); f.flush(); kept.append(f)
+escaped('')"),
+    ("fills the disk where its path is too long", Python, &[Exited(1), Scratch], "
+for i in range(20): os.mkdir('x' * 250); os.chdir('x' * 250)
+for i in range(1000): open(f'f{i}', 'wb').write(b'x' * 4_000_000)
+escaped('')"),
+    ("fills the disk where nobody can look", Python, &[Exited(1), Scratch], "
+os.mkdir('x', 0o300); os.chdir('x')
+for i in range(1000): open(f'f{i}', 'wb').write(b'x' * 4_000_000)
 escaped('')"),
     ("writes a large file", Python, &[Exited(1)], "open('f', 'wb').write(b'x' * 9_000_000); escaped('')"),
     ("makes a large sparse file", Python, &[Exited(1)], "os.close(os.open('f', os.O_CREAT)); attempt(os.truncate, 'f', 1 << 40)"),

@@ -38,8 +38,6 @@ class Codec:
             return self.items("v", [full, *PARTS[full](value)])
         if kind.__module__ == "numpy" and hasattr(value, "item"):
             return self.encode(value.item())
-        if full == "builtins.module" and value.__name__.split(".")[0] in MODULES:
-            return self.items("m", [value.__name__])
         return '["o",%d]' % self.keep(value)
 
     def items(self, name, values):
@@ -59,6 +57,8 @@ class Codec:
             return self.items(name, [part for pair in dict.items(value) for part in pair])
         if base is range:
             return self.items(name, [value.start, value.stop, value.step])
+        if base is tuple and hasattr(value, "_fields"):
+            return self.items("n", [type(value).__name__, list(value._fields), *tuple.__iter__(value)])
         return self.items(name, list(base.__iter__(value)))
 
     def encode_class(self, value):
@@ -100,7 +100,9 @@ KINDS = [
 # The parts of values that are compared by value, and from which they are made again.
 PARTS = {
     "collections.deque": lambda v: [list(v)],
-    "datetime.date": lambda v: [v.year, v.month, v.day],
+    "datetime.date": lambda v: [v.isoformat()],
+    "datetime.datetime": lambda v: [v.isoformat()],
+    "datetime.time": lambda v: [v.isoformat()],
     "datetime.timedelta": lambda v: [v.days, v.seconds, v.microseconds],
     "decimal.Decimal": lambda v: [str(v)],
     "fractions.Fraction": lambda v: [v.numerator, v.denominator],
@@ -113,7 +115,13 @@ def made(full, *parts):
         raise ValueError(full)
     module, name = full.split(".")
     maker = getattr(__import__(module), "array" if name == "ndarray" else name)
-    return maker(*parts)
+    return getattr(maker, "fromisoformat", maker)(*parts)
+
+
+def named_tuple(name, fields, *values):
+    from collections import namedtuple
+
+    return namedtuple(name, fields)(*values)
 
 
 EXCEPTIONS = {}
@@ -139,20 +147,9 @@ def builtin_class(name):
     return found
 
 
-# Modules that tests take by name if the answer has imported them: both processes have the same.
-MODULES = {*getattr(sys, "stdlib_module_names", sys.builtin_module_names), "numpy"}
-
-
-def module(name):
-    if name.split(".")[0] not in MODULES:
-        raise ValueError(name)
-    __import__(name)
-    return sys.modules[name]
-
-
 MAKERS = {
     "t": lambda *v: v, "s": lambda *v: set(v), "z": lambda *v: frozenset(v), "r": range, "j": complex,
-    "v": made, "e": exception_class, "g": builtin_class, "m": module,
+    "n": named_tuple, "v": made, "e": exception_class, "g": builtin_class,
 }  # fmt: skip
 
 
