@@ -226,7 +226,8 @@ async fn model_uses(
         let tokens = whole(row, "prompt_tokens").zip(whole(row, "completion_tokens"));
         ModelUse {
             answers: whole(row, "answers"),
-            tokens: tokens.map(|(read, written)| read + written),
+            // Answers that were given without their tokens count none.
+            tokens: tokens.map(|(read, written)| read + written).filter(|tokens| *tokens > 0),
             cost: number(row, "cost_usd"),
             day: day.clone(),
             points,
