@@ -20,7 +20,7 @@ pub struct ConfusionCounts {
 pub struct CorrectedShare {
     /// The share, within 0 to 1.
     pub share: f64,
-    /// Its 95 % interval. `None` if the smoothed counts are no better than chance.
+    /// Its 95 % interval. `None` if the smoothed counts are not better than chance.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -60,7 +60,7 @@ impl ConfusionCounts {
     /// and of the specificity (Lang and Reiczigel 2014, for judges Lee et al. 2025).
     ///
     /// `None` if there are no items, if one of sensitivity and specificity is unknown, or if the
-    /// classifier is no better than chance.
+    /// classifier is not better than chance.
     pub fn corrected_share(&self, positive: usize, all: usize) -> Option<CorrectedShare> {
         let (sensitivity, specificity) = (self.sensitivity()?, self.specificity()?);
         let youden = sensitivity + specificity - 1.0;

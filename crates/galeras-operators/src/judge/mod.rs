@@ -429,7 +429,7 @@ impl BoundJudge {
             }
         }
         if !questions.is_empty() && !questions.contains(wanted) {
-            let message = format!("nobody in `labels` has answered the question {}", quote(wanted));
+            let message = format!("`labels` has no answer to the question {}", quote(wanted));
             let names = questions.iter().map(String::as_str);
             let listed: Vec<&str> = names.clone().collect();
             return Err(StepError::new(message).help(match did_you_mean(wanted, names) {
