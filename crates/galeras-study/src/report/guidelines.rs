@@ -445,7 +445,7 @@ fn baselines(models: &ModelFacts, surveyed: &Surveyed) -> Guideline {
         known => found.has(format!("Baselines without a language model: {}.", codes(known))),
     }
     let metrics = steps(surveyed, "score").flat_map(|step| {
-        let metrics = step.step.args().get("metrics").and_then(Value::as_array).cloned();
+        let metrics = step.step.args().pointer("/spec/metrics").and_then(Value::as_array).cloned();
         metrics.unwrap_or_default().iter().map(value_text).collect::<Vec<_>>()
     });
     let metrics = distinct(metrics.collect());
