@@ -27,7 +27,7 @@ from ._errors import (
     StepFailed,
     StoreFailed,
 )
-from ._program import program, version
+from ._program import doctor, program, version
 from ._results import Output, Plan, PlannedStep, Run, StepResult
 from ._workflow import Workflow
 
@@ -47,6 +47,7 @@ __all__ = [
     "StepResult",
     "StoreFailed",
     "Workflow",
+    "doctor",
     "program",
     "version",
 ]

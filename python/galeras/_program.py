@@ -62,6 +62,23 @@ def version() -> str:
     return output(["--version"]).decode().split()[-1]
 
 
+def doctor(*, cache: str | os.PathLike[str] | None = None) -> Event:
+    """What this machine offers: layers of the sandbox, interpreters, tools, memory and space.
+
+    ``cache`` is the store whose free space is wanted, as of :class:`galeras.Workflow`. A layer that
+    is missing has its ``reason`` and, if there is one, the ``remedy``.
+
+    >>> machine = galeras.doctor()
+    >>> machine["galeras"] == galeras.version(), machine["memory"] > 0
+    (True, True)
+    >>> [layer["layer"] for layer in machine["sandbox"]["layers"]][:2]
+    ['no_new_privs', 'landlock_files']
+    """
+    store = [] if cache is None else [f"--cache={os.fspath(cache)}"]
+    (found,) = events(["doctor", *store, "--format", "json"])
+    return found
+
+
 def output(arguments: Sequence[str]) -> bytes:
     """What the program writes to standard output, whole.
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use clap::Args;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
-use datafusion::logical_expr::Expr;
+use datafusion::functions::expr_fn::concat_ws;
+use datafusion::logical_expr::{Expr, cast, lit};
 use serde_json::{Map, Value, json};
 
 use super::context::{
@@ -459,22 +460,25 @@ async fn show_plot(
     columns: &[String],
 ) -> Result<Exit, Failure> {
     let (spec, drawn) = picture(table, columns).map_err(|message| fail(message, Exit::Invalid))?;
-    let names: Vec<_> = drawn.iter().map(|drawn| column(&drawn.name)).collect();
-    let ordered = sorted_by_key(rows, &table.key).and_then(|rows| rows.select(names));
+    let (drawn, values): (Vec<FigureColumn>, Vec<Expr>) = drawn.into_iter().unzip();
+    let ordered = sorted_by_key(rows, &table.key).and_then(|rows| rows.select(values));
     let data = figure_data(ordered.map_err(failed)?, &drawn).await.map_err(failed)?;
     let width = usize::from(width()).max(NARROWEST);
     let text = terminal(&spec, &data, width, LINES, false);
     print(&text.map_err(|error| fail(error.to_string(), Exit::Invalid))?)
 }
 
+/// A column of a plot, and its values.
+type DrawnColumn = (FigureColumn, Expr);
+
 /// The kind of plot and the columns for a table.
-fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureColumn>), String> {
+fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<DrawnColumn>), String> {
     let field = |name: &str| table.field(name);
     let is_number = |name: &str| field(name).is_some_and(|f| f.data_type().is_numeric());
     let mut drawn = Vec::new();
     let mut take = |name: &str, number: bool| {
         if let Some(field) = field(name) {
-            drawn.push(FigureColumn::of(field, number));
+            drawn.push((FigureColumn::of(field, number), column(name)));
         }
         Some(name.to_string())
     };
@@ -496,6 +500,7 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
         let mut groups = keys.into_iter();
         let facet = groups.next();
         let group = group.or_else(|| groups.next());
+        let rest: Vec<&str> = groups.collect();
         let mut spec = Spec { control_first: true, ..Spec::new(Kind::FOREST) };
         spec.y = take(y, false);
         spec.x = take(point, true);
@@ -503,6 +508,11 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
         spec.high = take("ci_high", true);
         spec.color = group.and_then(|group| take(group, false));
         spec.facet = facet.and_then(|facet| take(facet, false));
+        if let Some((_, names)) = drawn.first_mut().filter(|_| !rest.is_empty()) {
+            let parts = std::iter::once(y).chain(rest);
+            let parts = parts.map(|name| cast(column(name), DataType::Utf8)).collect();
+            *names = concat_ws(lit(", "), parts).alias(y);
+        }
         return Ok((spec, drawn));
     }
     let numbers: Vec<&str> = match columns {
@@ -530,7 +540,22 @@ fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureC
 
 #[cfg(test)]
 mod tests {
-    use super::unquoted_cells;
+    use super::*;
+    use galeras_operator::describe;
+
+    #[test]
+    fn every_key_is_in_the_names_of_a_plot() {
+        let text = ["column", "treatment", "model", "repo", "language"];
+        let field = |name: &&str, kind: DataType| describe(name, kind, true, "", None);
+        let mut fields: Vec<_> = text.iter().map(|name| field(name, DataType::Utf8)).collect();
+        fields.extend(["mean", "ci_low", "ci_high"].iter().map(|n| field(n, DataType::Float64)));
+        let table = TableSchema::default().with(&fields).keyed(&text);
+        let (spec, drawn) = picture(&table, &[]).unwrap();
+        let roles = [&spec.y, &spec.color, &spec.facet].map(|name| name.as_deref());
+        assert_eq!(roles, [Some("column"), Some("treatment"), Some("model")]);
+        let names = drawn[0].1.to_string();
+        assert!(["column", "repo", "language"].iter().all(|name| names.contains(name)), "{names}");
+    }
 
     #[test]
     fn names_with_cells_are_found_outside_of_quotes() {

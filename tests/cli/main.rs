@@ -62,6 +62,7 @@ mod incremental;
 mod inspect_verbs;
 mod interruption;
 mod invalid_yaml;
+mod judge;
 mod lock_file;
 mod logging;
 mod manual_validation;

@@ -110,6 +110,23 @@ fn answers_of_models_are_shown_from_the_lowest_score_to_the_highest() {
     project.run(&["report", "w.yaml"]).exits(0);
     let page = project.read("w.html");
     says(&page, &["60 of 70 data points: the 30 lowest and 30 highest by similarity."]);
+    // The head and the guidelines have what reviewers ask.
+    let fact = |name: &str, value: &str| format!("<dt>{name}</dt><dd>{value}</dd>");
+    let facts = [("Models", "earlier"), ("Prompts", "a"), ("Data points asked about", "70")];
+    for (name, value) in facts.into_iter().chain([("Answers", "70")]) {
+        says(&page, &[&fact(name, value)]);
+    }
+    says(
+        &page,
+        &[
+            "the version of <code>earlier</code>, whose answers are replayed from a table",
+            "Baselines without a language model: <code>echo</code>.",
+            "Metrics: <code>similarity</code>.",
+            "<h3>5. Human validation</h3>",
+            "ratings by people",
+            "every prompt has one answer",
+        ],
+    );
     // The worst answer is the first.
     let first = page.split("<details class=\"point\"").nth(1).unwrap();
     assert!(first.contains("zzz"), "{first}");

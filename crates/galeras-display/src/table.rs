@@ -19,9 +19,10 @@ const LONGEST_CELL: usize = 4096;
 /// The layout of a table for people.
 #[derive(Clone, Debug, Default)]
 pub struct TableStyle {
-    /// The columns of the terminal: longer cells are cropped, and the last columns are left out,
-    /// with a note that names them, if not even a cropped part fits. Without a width only cells of
-    /// many thousand characters are cropped.
+    /// The columns of the terminal: longer cells are cropped. The last columns follow below, after the
+    /// first ones again, if not even a cropped part fits; where they need more than that, they are left
+    /// out, with a note that names them. Without a width only cells of many thousand characters are
+    /// cropped.
     pub width: Option<u16>,
     /// Shortens ids and digests to a prefix that distinguishes those shown.
     pub short_ids: bool,
@@ -45,22 +46,19 @@ pub fn write_table(
         None => Vec::new(),
     };
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
-    write_row(out, &columns, &names)?;
-    let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.width)).collect();
-    write_row(out, &columns, &rules.iter().map(String::as_str).collect::<Vec<_>>())?;
-    for row in 0..rows {
-        let cells: Vec<&str> =
-            columns.iter().map(|c| c.cells.get(row).map_or("", String::as_str)).collect();
-        write_row(out, &columns, &cells)?;
-    }
+    write_rows(out, &columns, rows)?;
     if rows == 0 {
         writeln!(out, "(0 rows)")?;
     }
-    if !dropped.is_empty() {
+    let below = width.filter(|_| rows > 0).and_then(|width| folded(&columns, &dropped, width));
+    if let Some(below) = below {
+        writeln!(out)?;
+        write_rows(out, &below, rows)?;
+    } else if !dropped.is_empty() {
         let s = if dropped.len() == 1 { "" } else { "s" };
         let hint = style.columns_hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-        let note = format!("… {} more column{s}: {}{hint}", dropped.len(), dropped.join(", "));
+        let names: Vec<&str> = dropped.iter().map(|column| column.name.as_str()).collect();
+        let note = format!("… {} more column{s}: {}{hint}", names.len(), names.join(", "));
         for line in text::wrap(&note, width.unwrap_or(usize::MAX)) {
             writeln!(out, "{line}")?;
         }
@@ -99,6 +97,7 @@ pub fn write_records(out: &mut dyn Write, batches: &[RecordBatch]) -> io::Result
     out.flush()
 }
 
+#[derive(Clone)]
 struct Column {
     name: String,
     numeric: bool,
@@ -122,6 +121,20 @@ impl Column {
             (false, false) => text::left(&cell, self.width),
         }
     }
+}
+
+/// Writes the names of the columns and their cells.
+fn write_rows(out: &mut dyn Write, columns: &[Column], rows: usize) -> io::Result<()> {
+    let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+    write_row(out, columns, &names)?;
+    let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.width)).collect();
+    write_row(out, columns, &rules.iter().map(String::as_str).collect::<Vec<_>>())?;
+    for row in 0..rows {
+        let cells: Vec<&str> =
+            columns.iter().map(|c| c.cells.get(row).map_or("", String::as_str)).collect();
+        write_row(out, columns, &cells)?;
+    }
+    Ok(())
 }
 
 fn write_row(out: &mut dyn Write, columns: &[Column], cells: &[&str]) -> io::Result<()> {
@@ -229,8 +242,30 @@ fn one_line(cell: &str) -> String {
     shown
 }
 
-/// Sets the widths of the columns, removes those that do not fit, and returns their names.
-fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<String> {
+/// The columns that did not fit, after the texts that begin the table; `None` if they do not fit either.
+fn folded(kept: &[Column], dropped: &[Column], width: usize) -> Option<Vec<Column>> {
+    if dropped.is_empty() {
+        return None;
+    }
+    let mut taken = 0;
+    let labels = kept.iter().take_while(|column| {
+        let fits = !column.numeric && taken + column.width + 2 <= width / 2;
+        taken += if fits { column.width + 2 } else { 0 };
+        fits
+    });
+    // They have the width that they have above.
+    let labels: Vec<Column> = labels.cloned().collect();
+    let needed: usize = dropped.iter().map(|column| column.least() + 2).sum();
+    if labels.is_empty() || taken + needed > width + 2 {
+        return None;
+    }
+    let mut rest = dropped.to_vec();
+    fit(&mut rest, width - taken);
+    Some([labels, rest].concat())
+}
+
+/// Sets the widths of the columns, and returns those that do not fit.
+fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<Column> {
     let mut used = 0;
     let mut kept = 0;
     for column in columns.iter() {
@@ -241,7 +276,7 @@ fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<String> {
         used = with;
         kept += 1;
     }
-    let dropped = columns.drain(kept..).map(|c| c.name).collect();
+    let dropped = columns.drain(kept..).collect();
     columns.iter_mut().for_each(|c| c.width = c.least());
     if let Some(first) = columns.first_mut() {
         first.width = first.width.min(width.max(1));
@@ -359,6 +394,28 @@ chrf       0.0200   0.0182   0.0281       0.5
         assert!(table.ends_with("… 2 more columns: third, x\n(use --columns)\n"), "{table}");
         let whole = shown(vec![("first", column()), ("second", column())], None);
         assert!(whole.contains("some longer text  some longer text"), "{whole}");
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_follow_below() {
+        let numbers = |n: usize| -> ArrayRef { Arc::new(Int64Array::from(vec![1, n as i64])) };
+        let mut columns = vec![("column", texts(vec![Some("bleu"), Some("chrf")]))];
+        let names = ["first", "second", "third", "fourth", "fifth"];
+        columns.extend(names.iter().enumerate().map(|(at, name)| (*name, numbers(at))));
+        let expected = "\
+column  first  second  third
+──────  ─────  ──────  ─────
+bleu        1       1      1
+chrf        0       1      2
+
+column  fourth  fifth
+──────  ──────  ─────
+bleu         1      1
+chrf         3      4
+";
+        assert_eq!(shown(columns.clone(), Some(30)), expected);
+        let more: Vec<(&str, ArrayRef)> = (0..4).map(|_| ("further", numbers(1))).collect();
+        assert!(shown([columns, more].concat(), Some(30)).contains("… 6 more columns: fourth"));
     }
 
     #[test]

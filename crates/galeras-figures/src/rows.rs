@@ -14,6 +14,10 @@ use crate::text::visible;
 /// The most panels of a figure.
 const PANELS: usize = 24;
 
+/// Columns whose values are names of columns, in the tables of the operators.
+const NAMES_OF_COLUMNS: [&str; 7] =
+    ["column", "covariate", "feature", "metric", "outcome", "score", "variable"];
+
 /// A row. Fields that the kind does not take are 0 or `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
@@ -135,6 +139,25 @@ impl Table {
         table.drop_unused();
         table.check_counts(spec)?;
         Ok(table)
+    }
+
+    /// Writes names of columns as words, as the labels of axes are.
+    pub(crate) fn write_columns_as_words(&mut self, spec: &Spec) {
+        for (role, names) in [
+            (Role::X, &mut self.xs),
+            (Role::Y, &mut self.ys),
+            (Role::Color, &mut self.colors),
+            (Role::Facet, &mut self.facets),
+        ] {
+            if !spec.column(role).is_some_and(|column| NAMES_OF_COLUMNS.contains(&column)) {
+                continue;
+            }
+            let words: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+            // `a_b` and `a b` stay two names.
+            if words.iter().collect::<BTreeSet<_>>().len() == names.len() {
+                *names = words;
+            }
+        }
     }
 
     /// The rows left out, as the end of a sentence.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 /// The 97.5 % quantile of the normal distribution: intervals are those of 95 %.
-const Z: f64 = 1.959_963_984_540_054;
+pub(crate) const Z: f64 = 1.959_963_984_540_054;
 
 /// Cohen's kappa of two raters.
 #[derive(Clone, Copy, Debug, PartialEq)]

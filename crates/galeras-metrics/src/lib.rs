@@ -2,9 +2,10 @@
 //! agreement of raters.
 //!
 //! `text` compares strings, `codebleu` compares Python code by tokens, syntax and data flow,
-//! `agreement` compares labels.
+//! `agreement` compares labels, `classifier` corrects shares that an imperfect classifier finds.
 
 pub mod agreement;
+pub mod classifier;
 pub mod codebleu;
 mod grams;
 mod interner;

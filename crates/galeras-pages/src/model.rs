@@ -21,6 +21,8 @@ pub struct Report {
     pub made_by: String,
     /// The run that the results come from.
     pub run: Option<RunFacts>,
+    /// Facts for reviewers: models, prompts, sizes, dates, cost.
+    pub facts: Vec<Labelled>,
     /// Every parameter with its value, as JSON.
     pub params: Vec<ParamValue>,
     /// Steps whose results the report lacks. Empty if it is complete.

@@ -156,6 +156,7 @@ fn asked(parts: &mut Parts, of: &Report) -> Result<Markup, PageError> {
         context! { of => Serde(param), value => parts.label(&value) }
     });
     let params: Value = params.collect();
+    let facts = parts.first(&of.facts, limit, "Facts");
     let missing = parts.first(&of.missing, limit, "Steps without results").iter();
     let missing = missing.map(|step| {
         context! { name => parts.step_name(&step.step), of => Serde(step), id => parts.id("command") }
@@ -168,6 +169,7 @@ fn asked(parts: &mut Parts, of: &Report) -> Result<Markup, PageError> {
             made_at => &of.made_at,
             made_by => &of.made_by,
             run => Serde(&of.run),
+            facts => Serde(facts),
             params => params,
             missing => missing,
         },

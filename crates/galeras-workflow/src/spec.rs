@@ -454,6 +454,8 @@ pub enum KnownPart {
     Attrition,
     /// Rejected estimates, and failed or warning data tests.
     Diagnostics,
+    /// The models, and the guidelines for studies with language models.
+    Guidelines,
     /// Instructions to reproduce the results.
     Reproduce,
 }

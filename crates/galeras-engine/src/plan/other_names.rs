@@ -35,6 +35,10 @@ const OTHER_NAMES: &[(&[&str], &str)] = &[
     (&["bash", "command", "python", "run", "script", "shell"], "`exec` runs a program"),
     (&["ask", "chat", "complete", "infer", "llm", "model"], "`generate` asks a model"),
     (&["eval", "evaluate", "metric", "metrics"], "`score` compares predictions with references"),
+    (
+        &["grade", "rate", "verdict", "verdicts"],
+        "`judge` reads the verdicts of a model, `review` has those of people",
+    ),
     (&["stats", "summarise", "summarize", "summary"], "`describe` has means and their intervals"),
     (&["chart", "plot"], "`figure` draws"),
     (

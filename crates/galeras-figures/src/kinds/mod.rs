@@ -47,7 +47,8 @@ pub(crate) const KINDS: &[Kind] = &[
 /// A column that the kind needs is not named or not there or of the wrong type, there is nothing
 /// to draw, or more than fits a picture: see [`FigureError`].
 pub fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
-    let table = Table::read(spec, data)?;
+    let mut table = Table::read(spec, data)?;
+    table.write_columns_as_words(spec);
     let mut sheet = Sheet::new(spec, data, &table);
     // The first words of the text for screen readers.
     let mut words = spec.kind.title.to_string();

@@ -363,3 +363,19 @@ fn stages_of_a_funnel_are_as_long_as_they_are_many() {
     }
     assert!(picture.alt.contains("some: 1000, 50 % of the first"));
 }
+
+#[test]
+fn names_of_columns_are_words_and_other_names_stay() {
+    let columns = [
+        ("outcome", texts(&["rouge_l", "exact_match"])),
+        ("model", texts(&["my_model", "my_model"])),
+        ("mean", numbers(&[0.25, 0.5])),
+    ];
+    let svg =
+        draw(&spec(Kind::FOREST, "y=outcome, x=mean, facet=model"), &data_of(columns)).unwrap().svg;
+    for (name, there) in
+        [(">rouge l<", true), (">exact match<", true), ("rouge_l", false), (">my_model<", true)]
+    {
+        assert_eq!(svg.contains(name), there, "{name} in {svg}");
+    }
+}

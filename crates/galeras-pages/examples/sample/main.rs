@@ -46,6 +46,10 @@ fn study() -> Value {
         "made_at": "2026-11-22 21:53 UTC",
         "made_by": "galeras 0.1.0",
         "run": { "id": "20261122T214001Z-7f3a", "started": "2026-11-22 21:40 UTC", "status": "done", "seconds": 412.6 },
+        "facts": [
+            { "name": "Models", "value": "tiny-coder-1b (tiny-coder-1b-20260901), small-coder-3b" },
+            { "name": "Answered", "value": "2026-11-21 to 2026-11-22" },
+        ],
         "params": [
             { "name": "seed", "value": 42, "help": "every random choice derives from it" },
             { "name": "threshold", "value": 0.7, "help": "methods that are more alike than this count once", "changed": true },

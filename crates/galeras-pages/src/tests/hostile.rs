@@ -16,6 +16,7 @@ const ATTACK: &str = "</script></style></title></code></pre></template>\" onload
 const EVERY_TEXT: &str = r#"{
   "title": "T", "workflow": "T", "question": "T", "made_at": "T", "made_by": "T",
   "run": { "id": "T", "started": "T", "status": "T" },
+  "facts": [{ "name": "T", "value": "T" }],
   "params": [{ "name": "T", "value": "T", "help": "T" }, { "name": "T", "value": { "T": "T" } }],
   "missing": [{ "step": "T", "reason": "T", "command": "T" }],
   "sections": [

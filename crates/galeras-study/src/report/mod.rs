@@ -1,11 +1,12 @@
 //! One page that explains a study from its stored results.
 //!
-//! Imports go one way: `values` → `findings`, `points`, `attrition`, `notes`, `columns` → `steps`,
-//! `reproduce` → `study`. `galeras_pages` defines how a page looks.
+//! Imports go one way: `values` → `findings`, `points`, `attrition`, `notes`, `guidelines`, `columns` →
+//! `steps`, `reproduce` → `study`. `galeras_pages` defines how a page looks.
 
 mod attrition;
 mod columns;
 mod findings;
+mod guidelines;
 mod notes;
 mod points;
 mod reproduce;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::attrition::attrition;
 use super::findings::findings;
+use super::guidelines::ModelFacts;
 use super::notes::notes;
 use super::page;
 use super::points::{Answerers, PointColumns, points};
@@ -41,15 +42,17 @@ const MISSING: usize = 20;
 /// If results cannot be read.
 pub async fn study(surveyed: &Surveyed) -> Result<Report, RunError> {
     let plan = &surveyed.plan;
+    let models = ModelFacts::of(surveyed).await?;
+    let models = models.as_ref();
     let sections = match &plan.report.sections {
         Some(ordered) => {
             let mut sections = Vec::new();
             for section in ordered {
-                sections.extend(planned(surveyed, section).await?);
+                sections.extend(planned(surveyed, section, models).await?);
             }
             sections
         }
-        None => usual(surveyed).await?,
+        None => usual(surveyed, models).await?,
     };
     let params = plan.declared_params().iter().filter_map(|param| {
         let value = plan.params.get(&param.name.value)?.clone();
@@ -68,6 +71,7 @@ pub async fn study(surveyed: &Surveyed) -> Result<Report, RunError> {
         made_at: time(Timestamp::now()),
         made_by: format!("galeras {}", env!("CARGO_PKG_VERSION")),
         run: last_run(surveyed).await,
+        facts: models.map(|models| models.facts(surveyed)).unwrap_or_default(),
         params: params.collect(),
         missing: missing(surveyed),
         sections,
@@ -130,7 +134,11 @@ fn is_stored(surveyed: &Surveyed, input: &Input) -> bool {
 }
 
 /// A section that the workflow orders, or a note if it is not computed yet.
-async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Section>, RunError> {
+async fn planned(
+    surveyed: &Surveyed,
+    section: &PlannedSection,
+    models: Option<&ModelFacts>,
+) -> Result<Vec<Section>, RunError> {
     let heading = section.heading.clone().unwrap_or_default();
     let caption = |given: String| section.caption.clone().unwrap_or(given);
     if let PlannedPart::Table(_, name, input) = &section.part
@@ -182,6 +190,10 @@ async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Se
         PlannedPart::Known(KnownPart::Diagnostics) => {
             vec![Section::Diagnostics(notes(surveyed).await?)]
         }
+        PlannedPart::Known(KnownPart::Guidelines) => match models {
+            Some(models) => models.sections(surveyed).await?,
+            None => Vec::new(),
+        },
         PlannedPart::Known(KnownPart::Reproduce) => vec![Section::Reproduce(reproduce(surveyed))],
     })
 }
@@ -209,7 +221,7 @@ async fn figures(
 }
 
 /// The default sections if the workflow orders none: the answer first.
-async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, RunError> {
+async fn usual(surveyed: &Surveyed, models: Option<&ModelFacts>) -> Result<Vec<Section>, RunError> {
     let plan = &surveyed.plan;
     let mut sections = Vec::new();
     let stored = |port: &str| {
@@ -252,6 +264,9 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, RunError> {
     let notes = notes(surveyed).await?;
     if !notes.notes.is_empty() {
         sections.push(Section::Diagnostics(notes));
+    }
+    if let Some(models) = models {
+        sections.extend(models.sections(surveyed).await?);
     }
     sections.push(Section::Reproduce(reproduce(surveyed)));
     Ok(sections)
