@@ -88,19 +88,22 @@ fn markdown_table() -> String {
     text
 }
 
+/// An operator's page: its documentation, with the arguments after its example.
 fn page(operator: &Descriptor) -> String {
-    let mut text = format!("# {}\n\n{}\n## Arguments\n", operator.name, operator.doc);
+    let mut list = String::new();
     for argument in arguments(operator) {
-        let _ = writeln!(text, "- {}", argument.line());
+        let _ = writeln!(list, "- {}", argument.line());
     }
-    let _ = writeln!(
-        text,
-        "\nGrain {}, effect {}, version {}.",
+    // The example is the first section.
+    let second = operator.doc.match_indices("\n## ").nth(1);
+    let (example, rest) = operator.doc.split_at(second.map_or(operator.doc.len(), |(at, _)| at));
+    format!(
+        "# {}\n\n{example}\n## Arguments\n{list}{rest}\nGrain {}, effect {}, version {}.\n",
+        operator.name,
         operator.grain.name(),
         operator.effect.name(),
         operator.version
-    );
-    text
+    )
 }
 
 struct Argument {
