@@ -118,7 +118,9 @@ impl Argument {
     fn short(&self) -> String {
         match (&self.default, self.required) {
             (_, true) => format!("`{}!`", self.name),
-            (Some(value), _) if !value.is_null() && *value != json!([]) && *value != json!({}) => {
+            (Some(value), _)
+                if !value.is_null() && ![json!([]), json!({}), json!("")].contains(value) =>
+            {
                 format!("`{}` ({})", self.name, value_text(value))
             }
             _ => format!("`{}`", self.name),
@@ -129,7 +131,9 @@ impl Argument {
         let mut line = format!("`{}`: {}", self.name, self.kind);
         if self.required {
             line.push_str(", required");
-        } else if let Some(value) = self.default.as_ref().filter(|v| !v.is_null()) {
+        } else if let Some(value) =
+            self.default.as_ref().filter(|v| !v.is_null() && **v != json!(""))
+        {
             let _ = write!(line, ", default {}", value_text(value));
         }
         format!("{line}. {}", self.description)
