@@ -62,8 +62,8 @@ pub(super) struct ExecuteArgs {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1024))]
     pub(super) concurrency: Option<u32>,
-    /// The confinement of the programs: `auto`, `none`, or `auto` with more rights. All but `auto` need
-    /// consent of their own.
+    /// The confinement of the programs: `auto`, `none`, or `auto` with more rights as for `exec`.
+    /// `none`, `command` and most rights need consent.
     #[serde(default)]
     pub(super) sandbox: SandboxArg,
 }
