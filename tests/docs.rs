@@ -5,6 +5,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 mod examples;
 
 use examples::{example, galeras, galeras_in, needs_a_network, operators, project, root};
@@ -42,6 +44,21 @@ fn operators_have_fresh_pages_and_no_others_are_left() {
     for entry in fs::read_dir(root().join("docs/operators")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(wanted.contains(&name), "docs/operators/{name}");
+    }
+}
+
+/// Pages have the same sections, and are short enough to be read.
+#[test]
+fn the_pages_of_the_operators_are_short() {
+    for line in galeras(&["ops", "--format", "json"]).lines() {
+        let operator: Value = serde_json::from_str(line).unwrap();
+        let (name, doc) = (operator["name"].as_str().unwrap(), operator["doc"].as_str().unwrap());
+        let sections: Vec<&str> = doc.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(sections, ["Example", "Columns out", "Rules", "Cost and limits"], "{name}");
+        let most = if name == "regress" { 2_500 } else { 900 };
+        let prose = doc.split("```").step_by(2);
+        let words: usize = prose.map(|part| part.split_whitespace().count()).sum();
+        assert!(words <= most, "the page of `{name}` has {words} words; {most} are allowed");
     }
 }
 

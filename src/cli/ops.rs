@@ -88,19 +88,22 @@ fn markdown_table() -> String {
     text
 }
 
+/// An operator's page: its documentation, with the arguments after its example.
 fn page(operator: &Descriptor) -> String {
-    let mut text = format!("# {}\n\n{}\n## Arguments\n", operator.name, operator.doc);
+    let mut list = String::new();
     for argument in arguments(operator) {
-        let _ = writeln!(text, "- {}", argument.line());
+        let _ = writeln!(list, "- {}", argument.line());
     }
-    let _ = writeln!(
-        text,
-        "\nGrain {}, effect {}, version {}.",
+    // The example is the first section.
+    let second = operator.doc.match_indices("\n## ").nth(1);
+    let (example, rest) = operator.doc.split_at(second.map_or(operator.doc.len(), |(at, _)| at));
+    format!(
+        "# {}\n\n{example}\n## Arguments\n{list}{rest}\nGrain {}, effect {}, version {}.\n",
+        operator.name,
         operator.grain.name(),
         operator.effect.name(),
         operator.version
-    );
-    text
+    )
 }
 
 struct Argument {
@@ -115,7 +118,9 @@ impl Argument {
     fn short(&self) -> String {
         match (&self.default, self.required) {
             (_, true) => format!("`{}!`", self.name),
-            (Some(value), _) if !value.is_null() && *value != json!([]) && *value != json!({}) => {
+            (Some(value), _)
+                if !value.is_null() && ![json!([]), json!({}), json!("")].contains(value) =>
+            {
                 format!("`{}` ({})", self.name, value_text(value))
             }
             _ => format!("`{}`", self.name),
@@ -126,7 +131,9 @@ impl Argument {
         let mut line = format!("`{}`: {}", self.name, self.kind);
         if self.required {
             line.push_str(", required");
-        } else if let Some(value) = self.default.as_ref().filter(|v| !v.is_null()) {
+        } else if let Some(value) =
+            self.default.as_ref().filter(|v| !v.is_null() && **v != json!(""))
+        {
             let _ = write!(line, ", default {}", value_text(value));
         }
         format!("{line}. {}", self.description)

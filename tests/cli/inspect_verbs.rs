@@ -122,7 +122,7 @@ fn operators_are_listed_and_documented_and_schemas_are_json() {
     for name in names {
         assert!(all.stdout.lines().any(|l| l.starts_with(name)), "{name}\n{all}");
         let one = project.run(&["ops", name]).exits(0);
-        says(&one.stdout, &["What it does", "Example", "Cost and reuse", "Arguments"]);
+        says(&one.stdout, &["Example", "Arguments", "Columns out", "Rules", "Cost and limits"]);
         let told = project.run(&["ops", name, "--format", "json"]).exits(0);
         assert_eq!(told.json_lines()[0]["name"], name);
         // The example is a workflow that has no mistakes but for the files it names.

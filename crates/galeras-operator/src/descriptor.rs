@@ -52,7 +52,8 @@ pub struct Descriptor {
     pub effect: Effect,
     /// The tables it takes.
     pub inputs: InputPorts,
-    /// Markdown: a one-line summary, then the sections What it does, Example, Cost and reuse.
+    /// Markdown: a one-line summary, the operator in two sentences, then the sections Example, Columns
+    /// out, Rules, and Cost and limits. At most 900 words.
     pub doc: &'static str,
     /// The JSON Schema of the arguments (`with:`).
     pub args_schema: fn() -> Value,

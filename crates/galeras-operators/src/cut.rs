@@ -36,7 +36,7 @@ struct Args {
     #[serde(default = "max")]
     #[schemars(range(min = 0.0, max = 1.0))]
     max: f64,
-    /// Where a cut may lie.
+    /// The boundaries at which a cut may be.
     #[serde(default)]
     at: At,
     /// The part that the cut must come after.

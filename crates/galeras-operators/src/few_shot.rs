@@ -44,7 +44,7 @@ struct Args {
     /// The columns of an example.
     #[schemars(length(min = 1))]
     columns: Vec<String>,
-    /// Which rows are the examples of a row.
+    /// How the examples of a row are chosen.
     #[serde(default)]
     choose: Choice,
     /// For `choose: ordered`, the column whose smallest values come first.
@@ -55,8 +55,8 @@ struct Args {
     /// The column with the texts that are compared.
     #[serde(default = "code")]
     column: String,
-    /// Texts with at least this Jaccard similarity of their sets of words are duplicates, which are
-    /// no examples for each other.
+    /// Texts with at least this Jaccard similarity of their sets of words are duplicates, and never
+    /// examples for each other.
     #[serde(default = "threshold")]
     #[schemars(range(min = 0.0, max = 1.0))]
     threshold: f64,

@@ -23,13 +23,13 @@ use galeras_sql::session::column;
 struct Args {
     /// The column with the Python text, or with its tokens (`tokens: bpe`).
     column: String,
-    /// What is counted.
+    /// The tokens that are counted: those of Python, or of a tokenizer.
     #[serde(default)]
     tokens: Tokens,
     /// Put before the names of the columns, to have the counts of two texts in one table.
     #[serde(default)]
     prefix: String,
-    /// Which lists count.
+    /// The lists of tokens: corrected, or as published.
     #[serde(default)]
     mode: Mode,
 }

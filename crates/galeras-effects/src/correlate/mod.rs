@@ -57,7 +57,7 @@ struct Args {
     /// one cluster need not be independent of each other.
     #[serde(default)]
     cluster: Option<String>,
-    /// Which correlation.
+    /// The kind of correlation.
     #[serde(default)]
     method: MethodName,
     /// Intervals cover with probability `1 - alpha`.

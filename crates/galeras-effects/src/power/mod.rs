@@ -31,7 +31,7 @@ struct Args {
     /// The numbers of data points of the study.
     #[schemars(length(min = 1))]
     units: Vec<u64>,
-    /// How often each is answered under an arm.
+    /// The numbers of answers to each data point under an arm.
     #[serde(default = "one_sample")]
     #[schemars(length(min = 1))]
     samples: Vec<u64>,
@@ -41,7 +41,7 @@ struct Args {
     /// The arms, control among them. If absent those of the pilot, or two.
     #[serde(default)]
     arms: Option<u64>,
-    /// By how many tests `alpha` is divided; if absent arms less one, times outcomes.
+    /// The number of tests that `alpha` is divided by; if absent arms less one, times outcomes.
     #[serde(default)]
     tests: Option<u64>,
     /// Every data point is answered under every arm.
@@ -59,7 +59,7 @@ struct Args {
     #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
-    /// How large an effect may be, to either side, and still count as none.
+    /// The largest effect, to either side, that still counts as none.
     #[serde(default)]
     margin: Option<f64>,
     /// Of the pilot: the column with the arm of a row.
@@ -77,7 +77,7 @@ struct Args {
     /// Of the pilot: the outcomes.
     #[serde(default)]
     outcomes: Vec<String>,
-    /// Of the pilot: what is done about rows without a value.
+    /// Of the pilot: the treatment of rows without a value.
     #[serde(default)]
     missing: MissingValues,
     /// Without a pilot: the standard deviations of each outcome.

@@ -50,8 +50,8 @@ pub(super) struct Args {
     /// Covariates that are adjusted for; text as an indicator for each level but the base.
     #[serde(default)]
     pub(super) confounders: Vec<String>,
-    /// The base level of a column of text. If absent, that of most of the rows that are used, of
-    /// several such the first by alphabet.
+    /// The base level of a column of text. If absent, the most frequent level of the used rows, and
+    /// of several the first by alphabet.
     #[serde(default)]
     pub(super) base: BTreeMap<String, String>,
     /// Columns whose levels (a repository, a file, an author) each have a separate constant in
@@ -82,9 +82,8 @@ pub(super) struct Args {
     #[serde(default)]
     pub(super) estimand: EstimandName,
     /// The standard errors of regressions; if absent CR2 with clusters or units (CR3 with
-    /// `second_cluster` or `weights`), else HC3.
-    /// With HC0 or CR0, `weighting` and `aipw` have the plain sandwich of their estimating equations
-    /// in place of the jackknife.
+    /// `second_cluster` or `weights`), else HC3. With HC0 or CR0, `weighting` and `aipw` have the
+    /// plain sandwich of their estimating equations instead of the jackknife.
     #[serde(default)]
     pub(super) standard_errors: Option<StandardErrors>,
     /// Ridge penalty of the propensity model as scikit-learn's `C`; without it maximum
@@ -125,7 +124,7 @@ pub(super) struct Args {
     /// Checks that estimate again on changed data.
     #[serde(default = "all_refuters")]
     pub(super) refuters: Vec<ChosenRefuter>,
-    /// How often each refuter changes the data.
+    /// The number of changed data sets of each refuter.
     #[serde(default = "simulations")]
     #[schemars(range(min = 1, max = 100000))]
     pub(super) simulations: usize,
@@ -150,8 +149,8 @@ pub(super) struct Args {
     /// checks.
     #[serde(default)]
     pub(super) by: Vec<String>,
-    /// How small an effect still counts as none: the primary estimates are tested against this
-    /// margin.
+    /// The size of an effect that still counts as none: the primary estimates are tested against
+    /// this margin.
     #[serde(default)]
     pub(super) equivalence: Option<EquivalenceArgs>,
     /// The treatment of rows without a value, and of units without a row under an arm: `refuse` the

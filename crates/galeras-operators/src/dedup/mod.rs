@@ -70,10 +70,11 @@ struct Args {
     /// The columns by which the first row of a cluster is found; ties go by `id`.
     #[serde(default)]
     order_by: Vec<String>,
-    /// Which row of a cluster is kept.
+    /// The row of a cluster that is kept.
     #[serde(default)]
     keep: Keep,
-    /// Which rows form a cluster.
+    /// The rows that form a cluster: all that are connected, or a kept row and the rows similar to
+    /// it.
     #[serde(default)]
     cluster: Clustering,
     /// The column of `against` with the texts; `column` if absent.
@@ -82,17 +83,18 @@ struct Args {
     /// The column of `against` that names a row in `near_to`; `id` if absent.
     #[serde(default)]
     against_id: Option<String>,
-    /// The column of `against` with the table of a row, for `near_to_source`.
+    /// A column of `against` whose value goes to `near_to_source`, such as the table of a row.
     #[serde(default)]
     against_source: Option<String>,
-    /// Which rows of `against` a row is compared with, by their `against_id`; `any` if absent.
+    /// The rows of `against` that a row is compared with, by their `against_id`; `any` if absent.
     #[serde(default)]
     against_ids: Option<AgainstIds>,
     /// The least Jaccard similarity of the sets with a row of `against`; `threshold` if absent.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     against_threshold: Option<f64>,
-    /// As `multiset_threshold`, which it is if absent, with a row of `against`.
+    /// The least Jaccard similarity of the multisets with a row of `against`; `multiset_threshold`
+    /// if absent.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     against_multiset_threshold: Option<f64>,

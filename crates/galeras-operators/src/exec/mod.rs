@@ -48,8 +48,8 @@ struct Args {
     /// The columns that identify a row; `id` if there is one, else all columns.
     #[serde(default)]
     key: Option<Vec<String>>,
-    /// The confinement of the command: `auto`, `none`, or `auto` with more rights. All but `auto` need
-    /// consent of their own.
+    /// The confinement of the command: `auto`, `none`, or `auto` with more rights. `none`,
+    /// `command` and most rights need consent.
     #[serde(default)]
     sandbox: SandboxArg,
 }

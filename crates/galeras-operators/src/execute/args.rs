@@ -13,14 +13,14 @@ use galeras_workflow::code::Code;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecuteArgs {
-    /// A template of the program: what the model wrote, and the code around it.
+    /// A template of the program: the model's code, and the code around it.
     pub(super) program: String,
     /// A template of the tests, in the language of the program. Nothing in it may come from the
     /// model. Python's run in another process than the program; others are put after it.
     #[serde(default)]
     pub(super) tests: Option<String>,
-    /// Instead of tests: a template of what the program has to print. Spaces at the end of lines and
-    /// empty lines at the end do not count.
+    /// Instead of tests: a template of the output that the program must print. Spaces at the end of
+    /// lines and empty lines at the end do not count.
     #[serde(default)]
     pub(super) expected: Option<String>,
     /// A template of the program's standard input, for `expected`.
@@ -54,7 +54,7 @@ pub(super) struct ExecuteArgs {
     /// The most that is kept of each output of a run.
     #[serde(default = "output")]
     pub(super) output: String,
-    /// How often each program runs.
+    /// The number of runs of each program.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     pub(super) repeats: u32,
@@ -62,8 +62,8 @@ pub(super) struct ExecuteArgs {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1024))]
     pub(super) concurrency: Option<u32>,
-    /// The confinement of the programs: `auto`, `none`, or `auto` with more rights. All but `auto` need
-    /// consent of their own.
+    /// The confinement of the programs: `auto`, `none`, or `auto` with more rights as for `exec`.
+    /// `none`, `command` and most rights need consent.
     #[serde(default)]
     pub(super) sandbox: SandboxArg,
 }

@@ -40,12 +40,12 @@ pub(super) struct Args {
     /// The column with texts next to the marks.
     #[serde(default)]
     pub(super) label: Option<String>,
-    /// The columns that the rows are taken in the order of, such as the stages of a funnel or the
-    /// lines of a forest plot; without, the key's order, and a category `control` first. A `-` in
-    /// front: the largest first.
+    /// The columns that order the rows, such as the stages of a funnel or the lines of a forest plot.
+    /// If absent, the key, with a category `control` first. A `-` in front of a name puts the largest
+    /// first.
     #[serde(default)]
     pub(super) order_by: Vec<String>,
-    /// Where the line of reference is: no effect, a target.
+    /// The position of a reference line: no effect, a target.
     #[serde(default)]
     pub(super) reference: Option<f64>,
     /// The number of bins of a histogram.
@@ -64,17 +64,17 @@ pub(super) struct Args {
     /// The first words of the caption; the numbers of rows follow.
     #[serde(default)]
     pub(super) caption: Option<String>,
-    /// The label of the horizontal axis; the column's name and unit without.
+    /// The label of the horizontal axis; the column's name and unit if absent.
     #[serde(default)]
     pub(super) x_label: Option<String>,
-    /// The label of the vertical axis; the column's name and unit without.
+    /// The label of the vertical axis; the column's name and unit if absent.
     #[serde(default)]
     pub(super) y_label: Option<String>,
-    /// The width in centimetres; 16 without.
+    /// The width in centimetres; 16 if absent.
     #[serde(default)]
     #[schemars(range(min = 4.0, max = 100.0))]
     pub(super) width: Option<f64>,
-    /// The height in centimetres; what the figure needs without.
+    /// The height in centimetres; if absent, as much as the figure needs.
     #[serde(default)]
     #[schemars(range(min = 2.0, max = 200.0))]
     pub(super) height: Option<f64>,

@@ -26,12 +26,11 @@ const MAX_SAMPLES: u32 = 10_000;
 pub(super) struct GenerateArgs {
     /// The source of the answers.
     pub(super) provider: Provider,
-    /// The model's name, as the server knows it. For `replay` the one of the models in the answers
-    /// that counts, if they have a column `model` (all of them). For the others the text of the
-    /// column `model`.
+    /// The model's name, as the server knows it. For `replay`, the model whose answers count, if
+    /// they have a column `model`; all if absent. For other providers, the text of the column
+    /// `model`.
     pub(super) model: Option<String>,
-    /// The column with the conversation: `messages` as `prompt` writes them, or a text
-    /// (`messages`).
+    /// The column with the conversation, as `prompt` writes it, or with a text (`messages`).
     messages: Option<String>,
     /// The `prediction`: the code in the answer, or all of it. If absent, `raw` for a continued
     /// text, for `given`, for `reference` and for a replayed `prediction`, else `code`.
@@ -39,9 +38,9 @@ pub(super) struct GenerateArgs {
     /// Answers to each prompt.
     #[schemars(range(min = 1, max = 10_000))]
     samples: Option<u32>,
-    /// Where random choices come from. A server may ignore it.
+    /// The seed of random choices. A server may ignore it.
     pub(super) seed: Option<i64>,
-    /// How much chance there is in the choice of tokens; 0 for none.
+    /// The randomness of the choice of tokens; 0 for none.
     #[schemars(range(min = 0.0))]
     pub(super) temperature: Option<f64>,
     /// The most tokens of an answer.
@@ -68,8 +67,7 @@ pub(super) struct GenerateArgs {
     /// `openai`, `anthropic`: only tokens of this share of the probability are drawn.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) top_p: Option<f64>,
-    /// `openai`, `anthropic`: more of the request, as the server wants it, such as
-    /// `{ max_completion_tokens: 500 }`.
+    /// `openai`, `anthropic`: more fields of the request, such as `{ max_completion_tokens: 500 }`.
     pub(super) extra_body: Map<String, Value>,
     /// `openai`, `anthropic`: requests under way at a time (16).
     #[schemars(range(min = 1, max = 4096))]
@@ -80,19 +78,19 @@ pub(super) struct GenerateArgs {
     /// `openai`, `anthropic`: the most tokens in any 60 seconds, read and written.
     #[schemars(range(min = 1))]
     pub(super) tokens_per_minute: Option<u64>,
-    /// `openai`, `anthropic`: how long an answer may take (600).
+    /// `openai`, `anthropic`: the most seconds for an answer (600).
     timeout_seconds: Option<f64>,
-    /// `openai`, `anthropic`: how often a request is sent at most (5).
+    /// `openai`, `anthropic`: the most times that a request is sent (5).
     #[schemars(range(min = 1, max = 100))]
     pub(super) tries: Option<u32>,
-    /// `openai`, `anthropic`: the share of the asked prompts that must have an answer (1). With less
-    /// the step fails; the answers that came are kept.
+    /// `openai`, `anthropic`: the share of the asked prompts that must have an answer (1). With
+    /// less the step fails, and its answers are kept.
     #[schemars(range(min = 0.0, max = 1.0))]
     min_answered: Option<f64>,
-    /// `openai`, `anthropic`: what all cells of this step may spend together, in US dollars, over all
-    /// runs until everything is answered. Needs `price` and `max_tokens`.
+    /// `openai`, `anthropic`: the most US dollars that all cells of this step may spend together,
+    /// over all runs until everything is answered. Needs `price` and `max_tokens`.
     pub(super) max_usd: Option<f64>,
-    /// `openai`, `anthropic`: what tokens cost.
+    /// `openai`, `anthropic`: the price of tokens.
     pub(super) price: Option<PriceArgs>,
 
     /// `ngram`: the column with the code to continue (`random_cut`).
@@ -103,12 +101,12 @@ pub(super) struct GenerateArgs {
     #[schemars(range(min = 2, max = 8))]
     order: Option<usize>,
 
-    /// `echo`: the column that is given back; the last message of the user if absent.
+    /// `echo`: the column that is returned; the last message of the user if absent.
     pub(super) given: Option<String>,
     /// `reference`: the column with the right answers.
     pub(super) reference: Option<String>,
 
-    /// `replay`: the columns that the input and the port `answers` share to find each other. If
+    /// `replay`: the columns by which rows of the input and of the port `answers` are matched. If
     /// absent, `prompt_id` of the answers is the `id` of the prompt.
     pub(super) on: Vec<String>,
     /// `replay`: the column of the port `answers` with the answer (`raw_response`, or `prediction`

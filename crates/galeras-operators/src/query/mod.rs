@@ -41,10 +41,10 @@ struct Args {
     /// A list of repositories, or the path of a CSV file of them. If it is given and not empty,
     /// GitHub is not searched.
     repos: Option<Repos>,
-    /// At most so many repositories of a search.
+    /// The most repositories of a search.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// By what the search ranks; it decides which repositories `limit` keeps.
+    /// The ranking of the search; it decides which repositories `limit` keeps.
     #[schemars(with = "Option<SortName>")]
     sort: Option<Sort>,
     /// The branch of every repository whose tip is `head_sha`; the default branch if absent.

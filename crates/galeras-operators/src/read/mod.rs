@@ -57,14 +57,14 @@ struct Args {
     format: Option<FileFormat>,
     /// New names for columns: name in the file -> name in the table.
     columns: Map<String, Value>,
-    /// The types of columns of CSV and JSON, in place of those that are inferred: the column (by its
-    /// new name) -> its type as in a `schema:` contract (`utf8`, `int64`, `float64`, `bool`,
-    /// `date`, `timestamp` …). With `!`, a value is never missing. In JSON, `json` keeps a value of any
+    /// Types of columns of CSV and JSON, instead of the inferred ones: the column (by its new name)
+    /// -> its type as in a `schema:` contract (`utf8`, `int64`, `float64`, `bool`, `date`,
+    /// `timestamp` …). With `!`, a value is never missing. In JSON, `json` keeps a value of any
     /// kind as JSON text, and with `?` the file need not have the column.
     types: Map<String, Value>,
     /// The character between the values of a CSV file, such as `;` or `"\t"`; a comma if absent.
     delimiter: Option<String>,
-    /// Texts that stand for a missing value in a CSV file, unless they have quotes: `[NA, "N/A"]`.
+    /// Texts that mean a missing value in a CSV file, unless they have quotes: `[NA, "N/A"]`.
     null_values: Vec<String>,
     /// The columns (by their new names) that identify a row, from which `id` is derived if the
     /// file has none; all columns if absent.

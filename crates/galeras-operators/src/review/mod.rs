@@ -54,19 +54,19 @@ struct Args {
     /// are of letters, digits and `_`.
     #[schemars(with = "BTreeMap<String, String>", length(min = 1))]
     questions: Map<String, Value>,
-    /// The rows that a question is asked of, where it is not all of them: its name -> a condition in
-    /// SQL over the columns.
+    /// Conditions for questions that are not asked about all rows: the name of the question -> a
+    /// condition in SQL over the columns.
     #[serde(default)]
     applies: BTreeMap<String, Condition>,
     /// The folder with a file for each rater, or one such file, relative to the workflow file.
     /// Without it there are no ratings.
     #[serde(default)]
     ratings: Option<String>,
-    /// The number of people who are to rate each data point.
+    /// The number of people who rate each data point.
     #[serde(default = "two")]
     #[schemars(range(min = 1, max = 99))]
     raters: usize,
-    /// Which rows leave.
+    /// The rows that leave.
     #[serde(default)]
     drop: DropRows,
     /// The step fails if raters agree less on a question: Cohen's kappa of two people,

@@ -28,7 +28,7 @@ use galeras_workflow::code::Code;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// The column with the text to come near to.
+    /// The column with the right text.
     reference: String,
     /// The column with the text that is scored.
     #[serde(default = "prediction")]

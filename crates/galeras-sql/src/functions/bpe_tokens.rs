@@ -15,7 +15,7 @@ use super::function_doc::{FunctionDoc, RowFunction};
 /// What both functions have in common.
 const DOC: FunctionDoc = FunctionDoc {
     arguments: &[("text", "text"), ("tokenizer", "text")],
-    nulls: "null where an argument is",
+    nulls: "null if an argument is null",
     ..FunctionDoc::ROW
 };
 
@@ -27,7 +27,7 @@ impl RowFunction for BpeTokens {
     const DOC: FunctionDoc = FunctionDoc {
         name: "bpe_tokens",
         returns: "list of text",
-        summary: "the tokens of a text by a tokenizer, the content of a `tokenizer.json` (`(SELECT model FROM bpe)` of a step `tokenizer`), as it writes them: a byte-level one writes a space as `Ġ`",
+        summary: "the tokens of a text; `tokenizer` is the content of a `tokenizer.json`, such as `(SELECT model FROM bpe)` of a step `tokenizer`; a byte-level tokenizer writes a space as `Ġ`",
         example: "bpe_tokens('abba', '{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}}')",
         ..DOC
     };

@@ -89,7 +89,7 @@ impl RowFunction for RandomCut {
             ("share_of", "text"),
         ],
         returns: "struct",
-        summary: "a prefix of a method, cut at a share of its characters drawn between `min` and `max`, before a `space`, `token` or `line` and after `none`, its `signature` or its `docstring`; the share is of the whole `text` or of the `rest` behind them; all but code and id are literals",
+        summary: "the beginning of a method, as the operator `cut` gives it: up to a share of its characters drawn between `min` and `max`, at a `space`, `token` or `line`, after the `signature`, the `docstring` or `none` of them; the share is of the whole `text` or of the `rest` after them; all arguments but code and id are literals",
         nulls: "all fields but `reason` are null for null code and for code without a place to cut; a null id counts as an empty text",
         example: "random_cut('def area(width, height):\n    size = width * height\n    return size\n', 'a', 42, 0.4, 0.65, 'token', 'signature', 'text')",
         ..FunctionDoc::ROW

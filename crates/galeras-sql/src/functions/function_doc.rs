@@ -186,16 +186,18 @@ impl<F: RowFunction> ScalarUDFImpl for Scalar<F> {
 const INTRODUCTION: &str = "\
 # SQL functions
 
-What Galeras adds to the SQL of [DataFusion](https://datafusion.apache.org/user-guide/sql/), \
-for the operator `sql`, for filters and for data tests. This page is generated from the \
-registration of the functions.
+Galeras adds these functions to the SQL of \
+[DataFusion](https://datafusion.apache.org/user-guide/sql/). Use them in the operator `sql`, in \
+filters and in data tests. A new version means that a function gives other results than before. \
+This page is generated from the code.
 ";
 
 const GROUPS: [(FunctionGroup, &str, &str); 3] = [
     (
         FunctionGroup::Row,
         "Row functions",
-        "Each gives a value per row. An argument that is called a literal cannot be a column.",
+        "Each gives one value for each row. An argument that is called a literal must be a constant, \
+         not a column.",
     ),
     (
         FunctionGroup::Score,
@@ -207,7 +209,7 @@ const GROUPS: [(FunctionGroup, &str, &str); 3] = [
         FunctionGroup::Aggregate,
         "Aggregates",
         "They replace DataFusion's functions of the same names. Sums are exact and rounded \
-         once, so that the result does not depend on the order of the rows.",
+         once, so the order of the rows does not change the result.",
     ),
 ];
 

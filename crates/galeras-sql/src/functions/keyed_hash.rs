@@ -20,7 +20,7 @@ impl RowFunction for KeyedHash {
         arguments: &[("seed", "integer"), ("purpose", "text"), ("id", "text")],
         returns: "unsigned integer",
         summary: "64 uniform bits that depend on the seed, the purpose (a literal) and the id only",
-        nulls: "null where the seed or the id is",
+        nulls: "null if the seed or the id is null",
         example: "keyed_hash(42, 'sample', 'a')",
         ..FunctionDoc::ROW
     };

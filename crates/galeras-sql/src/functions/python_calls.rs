@@ -21,7 +21,7 @@ impl RowFunction for PythonCalls {
         name: "python_calls",
         arguments: &[("code", "text")],
         returns: "list of text",
-        summary: "the distinct names that a method calls, in the order of their first call",
+        summary: "the different names that a method calls, in the order of their first call",
         nulls: "null for a null and for code that cannot be parsed",
         example: "python_calls('def f(x):\n    return g(h(x), g(1))\n')",
         ..FunctionDoc::ROW
@@ -43,7 +43,7 @@ pub struct PythonCallTargets;
 impl RowFunction for PythonCallTargets {
     const DOC: FunctionDoc = FunctionDoc {
         name: "python_call_targets",
-        summary: "the distinct names that a method calls, each behind the last name of its receiver: `c` for `c(x)`, `b.c` for `a.b.c(x)`, `.c` for `''.c(x)`; after `a = B(x)`, `a.c()` counts as `a.c` and `B.c`",
+        summary: "the different names that a method calls, each with the last name of its receiver: `c` for `c(x)`, `b.c` for `a.b.c(x)`, `.c` for `''.c(x)`; after `a = B(x)`, `a.c()` counts as `a.c` and `B.c`",
         example: "python_call_targets('def f(x):\n    url = URL(x)\n    return url.join(b\"\".join(x))\n')",
         ..PythonCalls::DOC
     };

@@ -72,7 +72,7 @@ impl RowFunction for PythonMethods {
         arguments: &[("content", "bytes"), ("nested", "boolean")],
         returns: "struct",
         summary: "the methods of a Python file, with those inside other methods if `nested` (a literal) is true",
-        nulls: "`methods` is null and `reason` says why for a null and for a file that cannot be decoded or parsed",
+        nulls: "for a null, and for a file that cannot be decoded or parsed, `methods` is null and `reason` explains why",
         version: 2,
         example: "python_methods(CAST('def area(width, height):\n    size = width * height\n    return size\n' AS BYTEA), true)",
         ..FunctionDoc::ROW

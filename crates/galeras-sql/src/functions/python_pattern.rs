@@ -83,7 +83,7 @@ impl RowFunction for PythonHas {
         name: "python_has",
         arguments: ARGUMENTS,
         returns: "boolean",
-        summary: "whether the syntax tree of the code has a node of this type, such as `try_statement`, or a match of this tree-sitter query, such as `(call function: (identifier) @f (#eq? @f \"eval\"))`",
+        summary: "true if the syntax tree of the code has a node of this type, such as `try_statement`, or a match of this tree-sitter query, such as `(call function: (identifier) @f (#eq? @f \"eval\"))`",
         nulls: NULLS,
         example: "python_has('def f(x):\n    try:\n        return g(x)\n    except E:\n        pass\n', 'try_statement')",
         ..FunctionDoc::ROW
@@ -112,7 +112,7 @@ impl RowFunction for PythonCount {
         name: "python_count",
         arguments: ARGUMENTS,
         returns: "integer",
-        summary: "how many nodes of this type, or matches of this tree-sitter query, the syntax tree of the code has",
+        summary: "the number of nodes of this type, or of matches of this tree-sitter query, in the syntax tree of the code",
         nulls: NULLS,
         example: "python_count('def f(x):\n    if x:\n        return 1\n    return 2\n', 'return_statement')",
         ..FunctionDoc::ROW

@@ -15,7 +15,7 @@ impl RowFunction for RaiseIf {
         name: "raise_if",
         arguments: &[("condition", "boolean"), ("message", "text")],
         returns: "text",
-        summary: "the message; the query fails with it at the first row where the condition is true",
+        summary: "the message; if the condition is true for a row, the query fails with it",
         nulls: "a null condition counts as false; a null message stays null",
         example: "raise_if(false, 'never')",
         ..FunctionDoc::ROW

@@ -109,7 +109,7 @@ impl RowFunction for RenderPrompts {
         arguments: &[("treatments", "text"), ("names", "text"), ("column", "any")],
         variadic: true,
         returns: "struct",
-        summary: "the conversations that the templates of treatments make of a row; treatments and the names of the columns are literals in JSON",
+        summary: "the conversations of a row under each treatment, from the templates; treatments and the names of the columns are literals in JSON",
         nulls: "a null, also within a list or a struct, is undefined in a template; a template that writes it gives no prompts and a `reason`",
         example: "render_prompts('[{\"name\":\"T1\",\"messages\":[{\"role\":\"system\",\"content\":\"You write Python.\"},{\"role\":\"user\",\"content\":\"Complete {{ code }}\"}]}]', '[\"code\"]', 'x = 1')",
         ..FunctionDoc::ROW

@@ -26,7 +26,7 @@ impl RowFunction for RowDigest {
         variadic: true,
         returns: "bytes",
         summary: "the first 16 bytes of BLAKE3 over the typed values of the row",
-        nulls: "a null counts as a value of its own; the digest is never null",
+        nulls: "a null counts as a separate value; the digest is never null",
         example: "row_digest('a', 1)",
         ..FunctionDoc::ROW
     };

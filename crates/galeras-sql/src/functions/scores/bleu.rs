@@ -10,7 +10,7 @@ pub(super) const BLEU: PairMetric = PairMetric {
     function: Some(pair_function(
         "bleu",
         "float",
-        "BLEU of the sentence, as sacrebleu has it",
+        "BLEU of the sentence, equal to sacrebleu",
         "bleu('return a + b', 'return b + a')",
     )),
     scorer: |spec| {

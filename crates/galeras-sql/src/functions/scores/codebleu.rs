@@ -36,7 +36,7 @@ pub(super) const CODEBLEU: PairMetric = PairMetric {
         ..pair_function(
             "codebleu",
             "float",
-            "CodeBLEU of two Python texts (Ren et al. 2020), as the package codebleu has it",
+            "CodeBLEU of two Python texts (Ren et al. 2020), with the faults of the package codebleu",
             "codebleu('def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
         )
     }),
@@ -69,14 +69,14 @@ pub(super) const CODEBLEU_STRICT: PairMetric = PairMetric {
             "the same of its data flow; null if the reference has none",
         ),
     ],
-    about: "CodeBLEU with the faults of the published programs mended.",
+    about: "CodeBLEU without the faults of the published programs.",
     function: Some(FunctionDoc {
         version: 2,
         nulls: NULLS,
         ..pair_function(
             "codebleu_strict",
             "float",
-            "CodeBLEU with the faults of the published programs mended",
+            "CodeBLEU without the faults of the published programs",
             "codebleu_strict('def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
         )
     }),
@@ -91,7 +91,7 @@ pub(super) const CODEBLEU_STRICT: PairMetric = PairMetric {
 
 const COUNTS: usize = 21;
 
-const NULLS: &str = "null where a text is null or cannot be parsed";
+const NULLS: &str = "null if a text is null or cannot be parsed";
 
 /// The values of the columns of a score.
 type Components = fn(&CodeBleuScores) -> Vec<Option<f64>>;

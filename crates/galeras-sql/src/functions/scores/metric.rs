@@ -165,7 +165,7 @@ pub(super) const fn pair_function(
         arguments: &[("reference", "text"), ("prediction", "text")],
         returns,
         summary,
-        nulls: "null where a text is",
+        nulls: "null if a text is null",
         example,
         ..FunctionDoc::SCORE
     }

@@ -315,7 +315,7 @@ impl RowFunction for ScorePair {
         arguments: &[("spec", "text"), ("reference", "text"), ("prediction", "text")],
         returns: "struct",
         summary: "the scores that the spec (a literal in JSON) names, and counts that add up to those of a corpus",
-        nulls: "all fields are null where a text is",
+        nulls: "all fields are null if a text is null",
         example: "score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
         ..FunctionDoc::SCORE
     };
@@ -348,8 +348,8 @@ impl RowFunction for ScoreContinuation {
             ("prediction", "text"),
         ],
         returns: "struct",
-        summary: "`score_pair` of what comes after the given text, in reference and prediction alike, with what the prediction `begins` with; an error if the reference does not begin with the given text",
-        nulls: "all fields are null where a text is, and where nothing comes after the given text",
+        summary: "`score_pair` of the text after the given one, in reference and prediction alike, and how the prediction `begins`; an error if the reference does not begin with the given text",
+        nulls: "all fields are null if a text is null, or nothing comes after the given text",
         example: "score_continuation('{\"metrics\":[\"bleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    return', 'def f(a, b):\n    return a + b', 'def f(a,b): return b + a')",
         ..FunctionDoc::SCORE
     };

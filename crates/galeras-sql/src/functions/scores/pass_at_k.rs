@@ -22,7 +22,7 @@ impl RowFunction for PassAtK {
         arguments: &[("n", "integer"), ("c", "integer"), ("k", "integer")],
         returns: "float",
         summary: "the chance that one of `k` answers is right if `c` of `n` are (Chen et al. 2021)",
-        nulls: "null where a number is null or negative, and for `c > n`, `k > n` or `k < 1`",
+        nulls: "null if a number is null or negative, and for `c > n`, `k > n` or `k < 1`",
         example: "pass_at_k(10, 3, 5)",
         ..FunctionDoc::SCORE
     };
