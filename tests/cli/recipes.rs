@@ -14,6 +14,9 @@ const JSONL: &str = include_str!("../../docs/recipes/jsonl.md");
 const JUDGE: &str = include_str!("../../docs/recipes/llm-judge.md");
 const METRIC: &str = include_str!("../../docs/recipes/own-metric.md");
 const ENTERPRISE: &str = include_str!("../../docs/recipes/github-enterprise.md");
+const ERROR_BARS: &str = include_str!("../../docs/error-bars.md");
+const MODELS: &str = include_str!("../../docs/models-and-scores.md");
+const WORKFLOW_FILE: &str = include_str!("../../docs/workflow-file.md");
 
 /// The address of the model's server on the pages.
 const SERVER: &str = "http://localhost:8000/v1";
@@ -185,7 +188,7 @@ fn verdicts_of_a_model_are_compared_with_those_of_people() {
     let project = Project::empty();
     project.run(&["init", "judge", "--template", "judge"]).exits(0);
     let file = "judge/workflow.yaml";
-    let steps: String = block(JUDGE, "yaml").lines().map(|line| format!("  {line}\n")).collect();
+    let steps = indented(block(JUDGE, "yaml").lines());
     project.edit(file, "\noutputs:\n", &format!("\n{steps}\noutputs:\n"));
     let set = ["n=5".to_owned(), format!("base_url={}", api.url())];
     project.run_file(file, &set).exits(0);
@@ -218,4 +221,34 @@ fn repositories_of_a_list_are_mined_by_the_page_on_github_enterprise() {
     repository.commit(at(day(1)).message("Add the first module").write("m.py", TOTAL));
     project.run_file("w.yaml", &["repos=./r"]).exits(0);
     assert_eq!(project.rows_of("w.yaml", "methods", &["repos=./r"]).len(), 1);
+}
+
+/// Lines as steps of a workflow.
+fn indented<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.map(|line| format!("  {line}\n")).collect()
+}
+
+#[test]
+fn steps_of_other_pages_fit_the_tables_that_the_pages_describe() {
+    let rows = [("p1", "small", "plain", true), ("p2", "large", "long", false)];
+    let row = |(problem, model, prompt, passed): (&str, &str, &str, bool)| {
+        let row = json!({"problem": problem, "repo": "r", "model": model, "prompt": prompt, "passed": passed});
+        format!("{row}\n")
+    };
+    let scores = rows.map(row).concat();
+    let blocks = ERROR_BARS.split("```yaml\n").skip(1);
+    let steps = indented(blocks.flat_map(|rest| rest[..rest.find("\n```").unwrap()].lines()));
+    let read = |name: &str| format!("  {name}: {{ op: read, with: {{ path: data.jsonl }} }}\n");
+    let testbed =
+        json!({"code": "def f():\n    return 1\n", "random_cut": "def f():", "fun_name": "f"});
+    let asked = indented(block(MODELS, "yaml").lines());
+    let workflow = |steps: String| format!("galeras: 1\nsteps:\n{steps}");
+    for (workflow, data) in [
+        (workflow(read("scores") + &read("pilot") + &steps), scores),
+        (workflow(read("testbed") + &asked), format!("{testbed}\n")),
+        (block(WORKFLOW_FILE, "yaml").to_owned(), String::new()),
+    ] {
+        let project = Project::new(&workflow).with("data.jsonl", data);
+        project.run(&["check", "w.yaml"]).exits(0);
+    }
 }
