@@ -169,6 +169,22 @@ fn the_commands_of_the_manual_exist() {
     assert!(found > 50, "{found} commands were found");
 }
 
+/// The picture on the page of the second tutorial is the graph of its workflow.
+#[test]
+fn the_graph_of_the_executed_benchmark_is_fresh() {
+    let page = fs::read_to_string(root().join("docs/first-executed-benchmark.md")).unwrap();
+    let block = |kind: &str| {
+        let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap();
+        rest[..=rest.find("\n```\n").unwrap()].to_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("executed.yaml", block("yaml")), ("problems.jsonl", block("json"))] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let svg = galeras_in(folder.path(), &["graph", "executed.yaml", "--format", "svg"]);
+    fresh("docs/gallery/workflow.svg", &svg);
+}
+
 /// A text with one space between its words, however it is broken and indented.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
