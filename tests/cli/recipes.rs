@@ -14,6 +14,7 @@ const JSONL: &str = include_str!("../../docs/recipes/jsonl.md");
 const JUDGE: &str = include_str!("../../docs/recipes/llm-judge.md");
 const METRIC: &str = include_str!("../../docs/recipes/own-metric.md");
 const ENTERPRISE: &str = include_str!("../../docs/recipes/github-enterprise.md");
+const CAUSAL_EFFECTS: &str = include_str!("../../docs/causal-effects.md");
 const ERROR_BARS: &str = include_str!("../../docs/error-bars.md");
 const MODELS: &str = include_str!("../../docs/models-and-scores.md");
 const WORKFLOW_FILE: &str = include_str!("../../docs/workflow-file.md");
@@ -228,27 +229,37 @@ fn indented<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.map(|line| format!("  {line}\n")).collect()
 }
 
+/// The blocks of a page as steps, without the first ones.
+fn steps(page: &str, skipped: usize) -> String {
+    let blocks = page.split("```yaml\n").skip(1 + skipped);
+    indented(blocks.flat_map(|rest| rest[..rest.find("\n```").unwrap()].lines()))
+}
+
 #[test]
 fn steps_of_other_pages_fit_the_tables_that_the_pages_describe() {
-    let rows = [("p1", "small", "plain", true), ("p2", "large", "long", false)];
-    let row = |(problem, model, prompt, passed): (&str, &str, &str, bool)| {
-        let row = json!({"problem": problem, "repo": "r", "model": model, "prompt": prompt, "passed": passed});
-        format!("{row}\n")
-    };
-    let scores = rows.map(row).concat();
-    let blocks = ERROR_BARS.split("```yaml\n").skip(1);
-    let steps = indented(blocks.flat_map(|rest| rest[..rest.find("\n```").unwrap()].lines()));
-    let read = |name: &str| format!("  {name}: {{ op: read, with: {{ path: data.jsonl }} }}\n");
+    let answers = json!({
+        "problem": "p1", "repo": "r", "model": "small", "prompt": "plain", "passed": true,
+    });
+    let scores = json!({
+        "treatment": "control", "snippet_id": "a", "bleu": 0.5, "codebleu": 0.25, "nloc": 4,
+        "control_prompt_size": 9, "ast_levels": 5,
+    });
     let testbed =
         json!({"code": "def f():\n    return 1\n", "random_cut": "def f():", "fun_name": "f"});
-    let asked = indented(block(MODELS, "yaml").lines());
-    let workflow = |steps: String| format!("galeras: 1\nsteps:\n{steps}");
-    for (workflow, data) in [
-        (workflow(read("scores") + &read("pilot") + &steps), scores),
-        (workflow(read("testbed") + &asked), format!("{testbed}\n")),
-        (block(WORKFLOW_FILE, "yaml").to_owned(), String::new()),
+    let read = |name: &str| format!("  {name}: {{ op: read, with: {{ path: data.jsonl }} }}\n");
+    let asked = read("testbed") + &indented(block(MODELS, "yaml").lines());
+    let prompts =
+        "  prompts: { op: prompt, from: testbed, with: { treatments: { a: '{{ code }}' } } }\n";
+    let matrices = read("testbed") + prompts + &steps(WORKFLOW_FILE, 1);
+    let causal = read("scores") + &indented(block(CAUSAL_EFFECTS, "yaml").lines());
+    for (steps, data) in [
+        (read("scores") + &read("pilot") + &steps(ERROR_BARS, 0), answers),
+        (causal, scores),
+        (asked, testbed.clone()),
+        (matrices, testbed),
     ] {
-        let project = Project::new(&workflow).with("data.jsonl", data);
+        let project = Project::steps(&steps).with("data.jsonl", format!("{data}\n"));
         project.run(&["check", "w.yaml"]).exits(0);
     }
+    Project::new(block(WORKFLOW_FILE, "yaml")).run(&["check", "w.yaml"]).exits(0);
 }
