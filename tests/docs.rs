@@ -143,6 +143,65 @@ fn the_examples_of_the_operators_run() {
     }
 }
 
+/// The commands in a page's blocks of `console` and `sh`, without comments.
+fn commands(page: &str) -> Vec<String> {
+    let joined = page.replace("\\\n", " ");
+    let blocks = joined.split("```").skip(1).step_by(2);
+    let lines = blocks.flat_map(|block| {
+        let (kind, lines) = block.split_once('\n').unwrap_or_default();
+        let start = match kind {
+            "console" => Some("$ galeras "),
+            "sh" => Some("galeras "),
+            _ => None,
+        };
+        lines.split(['\n', '&']).filter_map(move |line| line.trim().strip_prefix(start?))
+    });
+    lines.map(|line| line.split(" #").next().unwrap().to_owned()).collect()
+}
+
+/// The commands of the manual have verbs and flags that the program has.
+#[test]
+fn the_commands_of_the_manual_exist() {
+    let folders = ["docs", "docs/recipes"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let files = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let pages = files.filter(|path| path.extension().is_some_and(|suffix| suffix == "md"));
+    let mut found = 0;
+    for page in pages.chain([root().join("README.md")]) {
+        for command in commands(&fs::read_to_string(&page).unwrap()) {
+            let words: Vec<&str> = command.split_whitespace().collect();
+            let verb = match words.as_slice() {
+                // Only builds with this feature have it.
+                [] | ["cluster", ..] => continue,
+                [flag, ..] if flag.starts_with('-') => vec![],
+                ["cache", verb, ..] => vec!["cache", *verb],
+                [verb, ..] => vec![*verb],
+            };
+            let help = galeras(&[&verb[..], &["--help"]].concat());
+            for flag in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(help.contains(flag), "{}: `galeras {command}` has {flag}", page.display());
+            }
+            found += 1;
+        }
+    }
+    assert!(found > 50, "{found} commands were found");
+}
+
+/// The picture on the page of the second tutorial is the graph of its workflow.
+#[test]
+fn the_graph_of_the_executed_benchmark_is_fresh() {
+    let page = fs::read_to_string(root().join("docs/first-executed-benchmark.md")).unwrap();
+    let block = |kind: &str| {
+        let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap();
+        rest[..=rest.find("\n```\n").unwrap()].to_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("executed.yaml", block("yaml")), ("problems.jsonl", block("json"))] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let svg = galeras_in(folder.path(), &["graph", "executed.yaml", "--format", "svg"]);
+    fresh("docs/gallery/workflow.svg", &svg);
+}
+
 /// A text with one space between its words, however it is broken and indented.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -103,6 +103,7 @@ mod read_files;
 mod read_hostile;
 mod read_pandas;
 mod read_types;
+mod recipes;
 mod regress_columns;
 mod regress_design;
 mod regress_effect_sizes;

@@ -45,6 +45,16 @@ fn the_page_leads_from_problems_to_a_table_and_a_figure() {
     }
 }
 
+#[test]
+fn the_other_steps_of_the_page_fit_its_workflow() {
+    let more = PAGE.split("```yaml\n").skip(2).map(|rest| &rest[..rest.find("\n```").unwrap()]);
+    let steps: String = more.flat_map(str::lines).map(|line| format!("  {line}\n")).collect();
+    let project = Project::new(workflow()).with("problems.jsonl", PROBLEMS[0].1);
+    project.change("HumanEval.jsonl.gz", "problems.jsonl");
+    project.change("\noutputs:", &format!("\n{steps}outputs:"));
+    project.run(&["check", "w.yaml"]).exits(0);
+}
+
 /// A project with the shipped workflow and its problems.
 fn shipped() -> Project {
     let project = Project::empty();

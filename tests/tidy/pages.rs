@@ -9,7 +9,7 @@ use crate::sources::{ROOT, names_in, read, rust_files};
 /// The pages of the manual, from docs/, but for the table of contents itself.
 fn pages_of_the_manual() -> BTreeSet<String> {
     let mut pages = BTreeSet::new();
-    for folder in ["", "operators/"] {
+    for folder in ["", "operators/", "recipes/"] {
         let names = names_in(&format!("docs/{folder}")).into_iter();
         let pages_here = names.filter(|name| name.ends_with(".md") && name != "SUMMARY.md");
         pages.extend(pages_here.map(|name| format!("{folder}{name}")));
@@ -107,5 +107,5 @@ fn types_that_the_architecture_and_the_guide_name_exist() {
 #[test]
 fn the_readme_is_short() {
     let lines = read("README.md".into()).text.lines().count();
-    assert!(lines < 150, "the README has {lines} lines; the manual is in docs/");
+    assert!(lines < 120, "the README has {lines} lines; the manual is in docs/");
 }
