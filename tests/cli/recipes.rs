@@ -11,7 +11,6 @@ use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const EXECUTED: &str = include_str!("../../docs/first-executed-benchmark.md");
 const JSONL: &str = include_str!("../../docs/recipes/jsonl.md");
-const JUDGE: &str = include_str!("../../docs/recipes/llm-judge.md");
 const METRIC: &str = include_str!("../../docs/recipes/own-metric.md");
 const ENTERPRISE: &str = include_str!("../../docs/recipes/github-enterprise.md");
 const CAUSAL_EFFECTS: &str = include_str!("../../docs/causal-effects.md");
@@ -189,8 +188,6 @@ fn verdicts_of_a_model_are_compared_with_those_of_people() {
     let project = Project::empty();
     project.run(&["init", "judge", "--template", "judge"]).exits(0);
     let file = "judge/workflow.yaml";
-    let steps = indented(block(JUDGE, "yaml").lines());
-    project.edit(file, "\noutputs:\n", &format!("\n{steps}\noutputs:\n"));
     let set = ["n=5".to_owned(), format!("base_url={}", api.url())];
     project.run_file(file, &set).exits(0);
     assert_eq!(api.count(), 5);
@@ -207,10 +204,8 @@ fn verdicts_of_a_model_are_compared_with_those_of_people() {
     );
     project.edit(file, " }   # , ratings: ratings", ", ratings: ratings }");
     project.run_file(file, &set).exits(0);
-    let counts = project.rows_of(file, "compared", &set);
-    assert_eq!(counts.len(), 1, "{counts:?}");
-    let (verdict, answer) = (text(&counts[0], "verdict"), text(&counts[0], "answer"));
-    assert_eq!((verdict, answer, counts[0]["n"].as_i64()), ("yes", "no", Some(5)));
+    let row = project.rows_of(file, "verdicts.agreement", &set).remove(0);
+    assert_eq!((&row["labelled"], &row["false_yes"]), (&json!(5), &json!(5)), "{row}");
 }
 
 /// The search needs a server, the list that replaces it does not.
