@@ -246,7 +246,7 @@ fn the_files_of_a_commit_are_those_of_its_tree() {
     made.write("a.py", "4");
     let second = made.commit();
     let repository = Repository::open(made.dir()).unwrap();
-    let read = |commit: &str, most: u64| {
+    let read = |commit: &str, most: u64| -> Result<Vec<(String, String)>, GitError> {
         let commit = ObjectId::from_hex(commit.as_bytes()).unwrap();
         let files = commit_files(&repository, commit, &python_files(), most)?;
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -255,8 +255,7 @@ fn the_files_of_a_commit_are_those_of_its_tree() {
     let named = |files: &[(&str, &str)]| -> Vec<(String, String)> {
         files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect()
     };
-    let files: Result<Vec<(String, String)>, GitError> = read(&first, 100);
-    assert_eq!(files.unwrap(), named(&[("a.py", "1"), ("pkg/b.py", "2")]));
+    assert_eq!(read(&first, 100).unwrap(), named(&[("a.py", "1"), ("pkg/b.py", "2")]));
     assert_eq!(read(&second, 100).unwrap(), named(&[("a.py", "4"), ("pkg/b.py", "2")]));
     fails(read(&second, 1), GitErrorKind::Limit, "more than");
 }
