@@ -158,7 +158,7 @@ fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
         }
     }
     // A writable folder in a read-only one needs a separate mount.
-    if !is_there || readable.writable {
+    if !readable.hollow && (!is_there || readable.writable) {
         mount_bind_recursive(&readable.real, &target)?;
     }
     let name = inside(&readable.path);

@@ -191,6 +191,33 @@ fn readable_folders_can_be_read_and_not_written() {
     assert_eq!(fs::read_dir(data).unwrap().count(), 1);
 }
 
+#[test]
+fn hidden_files_are_not_there() {
+    let folder = open_folder();
+    for name in ["a/b/hidden", "a/b/other", "a/other"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{name}\n")).unwrap();
+    }
+    // Every program sees this one, also as `/bin/false`.
+    let system = Path::new("/usr/bin/false");
+    for sandbox in sandboxes() {
+        let root = folder.path().display();
+        let script = format!(
+            "cat {root}/a/b/hidden {root}/a/b/other {root}/a/other 2>&-; ls {root}/a; false; echo $?"
+        );
+        let specification = Specification {
+            readable: vec![folder.path().to_owned()],
+            hidden: vec![folder.path().join("a/b/hidden"), system.to_owned()],
+            ..shell(&script)
+        };
+        let expected = "a/b/other\na/other\nb\nother\n127\n";
+        let expected =
+            if system.exists() { expected.to_owned() } else { expected.replace("127", "1") };
+        assert_eq!(run(&sandbox, specification).stdout.text(), expected);
+    }
+}
+
 /// A folder that anyone may use, as sandboxes of root are another user.
 fn open_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
