@@ -199,16 +199,16 @@ fn hidden_files_are_not_there() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, format!("{name}\n")).unwrap();
     }
-    // Every program sees this one, also as `/bin/false`.
-    let system = Path::new("/usr/bin/false");
+    // Every program sees this one, often by a link from `/bin`.
+    let system = Path::new("/bin/false").canonicalize().unwrap();
     for sandbox in sandboxes() {
         let root = folder.path().display();
         let script = format!(
-            "cat {root}/a/b/hidden {root}/a/b/other {root}/a/other 2>&-; ls {root}/a; false; echo $?"
+            "cat {root}/a/b/hidden {root}/a/b/other {root}/a/other 2>&-; ls {root}/a; /bin/false; echo $?"
         );
         let specification = Specification {
             readable: vec![folder.path().to_owned()],
-            hidden: vec![folder.path().join("a/b/hidden"), system.to_owned()],
+            hidden: vec![folder.path().join("a/b/hidden"), system.clone()],
             ..shell(&script)
         };
         let expected = "a/b/other\na/other\nb\nother\n127\n";

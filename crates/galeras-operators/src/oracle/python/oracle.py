@@ -376,12 +376,12 @@ class Maker:
         known = {}
         for arguments, source, place in sorted(method.candidates, key=lambda call: rank[call[1]]):
             known.setdefault(arguments, (source, place))
-        kept = list(known.items())[: 4 * most]
+        kept = list(known.items())[: 2 * most]
         if "mutated" in self.task["source"] and kept:
             chance = random.Random(f"{self.task['seed']}:{method.id}")
             known = dict(kept)
-            for _ in range(6 * most):
-                if len(known) >= len(kept) + 3 * most:
+            for _ in range(3 * most):
+                if len(known) >= len(kept) + most:
                     break
                 arguments, (_, place) = chance.choice(kept)
                 new = changed_values(ast.literal_eval(arguments), chance)
