@@ -179,7 +179,7 @@ impl ExecuteArgs {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text)?;
     let seconds = number
         * match unit {
@@ -193,7 +193,7 @@ fn duration(text: &str) -> Option<Duration> {
     (seconds <= 604_800.0).then(|| Duration::from_secs_f64(seconds))
 }
 
-fn size(text: &str) -> Option<u64> {
+pub(crate) fn size(text: &str) -> Option<u64> {
     let (number, unit) = number_and_unit(text)?;
     let factor: u64 = match unit {
         "B" => 1,

@@ -21,8 +21,8 @@ use tokio::sync::Semaphore;
 use walkdir::WalkDir;
 
 use self::args::{ExecuteArgs, RunLimits};
-use self::runner::{NoResult, RunOutcome, RunResult, Runner, Task};
-use self::tables::{RowEnd, input_rows, tables};
+use self::runner::{RunOutcome, RunResult, Runner, Task};
+use self::tables::{RowEnd, tables};
 use galeras_base::digest::Digest;
 use galeras_base::small_file;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread};
@@ -36,6 +36,11 @@ use galeras_sql::functions::template::{RenderError, Row, Templates};
 use galeras_workflow::code::Code;
 
 use crate::sandbox::machine;
+
+pub(crate) use self::args::{duration, size};
+pub(crate) use self::language::Language;
+pub(crate) use self::runner::NoResult;
+pub(crate) use self::tables::{input_rows, table};
 
 /// The version of a run's question and of its kept result.
 const KEPT: u32 = 1;
@@ -217,7 +222,7 @@ fn inner_path(name: &str) -> PathBuf {
 }
 
 /// The digest of the files of a folder: names and contents, without the caches of Python.
-fn folder_digest(folder: &Path) -> std::io::Result<Digest> {
+pub(crate) fn folder_digest(folder: &Path) -> std::io::Result<Digest> {
     let mut files = Vec::new();
     let entries = WalkDir::new(folder).sort_by_file_name().into_iter();
     for entry in entries.filter_entry(|entry| entry.file_name() != "__pycache__") {

@@ -89,7 +89,7 @@ pub(super) struct RunResult {
 }
 
 /// Why a run has no result.
-pub(super) enum NoResult {
+pub(crate) enum NoResult {
     /// The run was cancelled.
     Interrupted,
     /// The machine failed; another try may succeed.

@@ -75,7 +75,7 @@ pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
 }
 
 /// All rows of the input.
-pub(super) async fn input_rows(inputs: &mut Inputs) -> Result<RecordBatch, StepError> {
+pub(crate) async fn input_rows(inputs: &mut Inputs) -> Result<RecordBatch, StepError> {
     let input = take_input(inputs, INPUT)?;
     let schema = Arc::new(input.schema().as_arrow().clone());
     let batches = input.collect().await?;
@@ -169,7 +169,7 @@ pub(super) fn tables(
 }
 
 /// A table with values of its `own` for rows of the input, and the input's other columns.
-fn table<Row: Serialize>(
+pub(crate) fn table<Row: Serialize>(
     cx: &LowerContext,
     table: &TableSchema,
     rows: &RecordBatch,

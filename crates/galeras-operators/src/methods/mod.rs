@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use self::source::{corpus_digest, corpus_files};
 use self::source::{FileSource, Origin};
 use super::patterns::python_files;
 use galeras_base::id::ID;

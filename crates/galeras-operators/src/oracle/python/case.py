@@ -256,11 +256,11 @@ class Finder:
         return []
 
 
-def load(name, file, top):
+def load(name, file, top, root):
     """Imports a module from a file. `top` is the folder that its name starts at."""
     if name in STARTED_WITH:
-        raise ImportError(f"the interpreter itself has loaded {name}", name=name)
-    sys.path.insert(0, top)
+        raise RuntimeError(f"the interpreter itself uses {name}, so an answer could find the original")
+    sys.path[:0] = [top, *[folder for folder in (root, f"{root}/src") if folder != top]]
     sys.meta_path.insert(0, Finder(name, file, file.rpartition("/")[0]))
     package = name.partition(".")[0]
     for known in list(sys.modules):

@@ -23,6 +23,7 @@ SURROUNDINGS = [
 ]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 MOST_RESULT = 16000
+OLDEST = (3, 11)
 SOURCES = ["doctests", "calls", "mutated"]
 
 
@@ -326,7 +327,7 @@ class Maker:
 
     def start(self, script, task, turn):
         """Runs a step in a process of its own, and returns the lines of its output."""
-        task = {"module": self.task["module"], "file": self.file, "top": self.top, "root": self.root + "/", **task}
+        task = {"module": self.task["module"], "file": self.file, "top": self.top, "root": self.root, **task}
         surroundings = SURROUNDINGS[turn % len(SURROUNDINGS)]
         with tempfile.TemporaryDirectory() as folder:
             # The name of the working folder differs, too.
@@ -493,8 +494,17 @@ class Maker:
         self.problems = []
         with tokenize.open(self.file) as source:
             content = source.read()
-        found = list(methods_of(ast.parse(content), self.task["methods"]))
         results = {}
+        try:
+            if sys.version_info < OLDEST:
+                raise Failed("python", f"Python {sys.version.split()[0]} is older than 3.11; name another with `python`")
+            tree = ast.parse(content)
+        except (Failed, SyntaxError, ValueError, RecursionError) as error:
+            failed = error.args if isinstance(error, Failed) else ("import", f"the module is not valid: {error}")
+            rejected = dict(zip(("rule", "reason"), failed))
+            results = {about["id"]: rejected for about in self.task["methods"]}
+            return {"content": content, "files": {}, "read": self.relative(self.read), "methods": results}
+        found = list(methods_of(tree, self.task["methods"]))
         for about, method in zip(self.task["methods"], found):
             if isinstance(method, tuple):
                 results[about["id"]] = dict(zip(("rule", "reason"), method))
@@ -522,9 +532,12 @@ class Maker:
         return {
             "content": content,
             "files": needed,
-            "read": sorted({os.path.relpath(source_of(path), self.root) for path in self.read | self.needed}),
+            "read": self.relative(self.read | self.needed),
             "methods": results,
         }
+
+    def relative(self, paths):
+        return sorted({os.path.relpath(source_of(path), self.root) for path in paths})
 
     def texts(self, paths):
         """The files that the module needs, without itself."""

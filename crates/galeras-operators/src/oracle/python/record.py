@@ -125,11 +125,11 @@ def main():
     for fd in (0, 1, 2):
         os.dup2(silent, fd)
     sys.path.pop(0)
-    note_reads(task["root"])
+    note_reads(task["root"] + "/")
     recorder = Recorder(task["file"], task["methods"])
     problem = None
     try:
-        module = load(task["module"], task["file"], task["top"])
+        module = load(task["module"], task["file"], task["top"], task["root"])
         if task["script"] is None:
             run_doctests(recorder, module)
         else:

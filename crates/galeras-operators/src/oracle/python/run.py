@@ -157,11 +157,11 @@ def main():
     for fd in (0, 1, 2):
         os.dup2(silent, fd)
     sys.path.pop(0)
-    note_reads(task["root"])
-    watch, hits = Watch(task["root"]), set()
+    note_reads(task["root"] + "/")
+    watch, hits = Watch(task["root"] + "/"), set()
     watch.clocks = task["clocks"]
     try:
-        module = load(task["module"], task["file"], task["top"])
+        module = load(task["module"], task["file"], task["top"], task["root"])
     except BaseException as error:
         missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
         return write_line(out, {"failed": f"{type(error).__name__}: {error}", "missing": missing})
