@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::source::{corpus_digest, corpus_files};
 use self::source::{FileSource, Origin};
+pub(crate) use self::source::{corpus_digest, corpus_files};
 use super::patterns::python_files;
 use galeras_base::id::ID;
 use galeras_operator::rejects::{reject_columns, reject_values};

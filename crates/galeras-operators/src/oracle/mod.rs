@@ -315,8 +315,7 @@ impl BoundOracle {
         let (ids, paths, names) = (texts(ID)?, texts("path")?, texts("qualified_name")?);
         let lines = needed("start_line", DataType::Int64)?;
         let optional = |name: &str| column(name, DataType::Utf8);
-        let (repos, urls, commits) =
-            (optional("repo")?, optional("url")?, optional("commit_id")?);
+        let (repos, urls, commits) = (optional("repo")?, optional("url")?, optional("commit_id")?);
         let text = |column: &dyn Array, at: usize| {
             let column = column.as_string::<i32>();
             (!column.is_null(at)).then(|| column.value(at).to_owned())
@@ -539,7 +538,8 @@ impl<'a> Work<'a> {
         for (at, group) in groups.iter().enumerate() {
             let question = self.question(group)?;
             let known = self.answers.known(&question);
-            let known = known.iter().rev().filter_map(|text| serde_json::from_str::<Kept>(text).ok());
+            let known =
+                known.iter().rev().filter_map(|text| serde_json::from_str::<Kept>(text).ok());
             match known.into_iter().find(|kept| self.is_current(kept)) {
                 Some(kept) => {
                     self.results.insert(at, kept.result);
