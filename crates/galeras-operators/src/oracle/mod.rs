@@ -15,14 +15,14 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use globset::GlobSet;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::runner::{ModuleResult, Runner};
+use self::runner::{ModuleResult, Recorded, Runner};
 use self::tables::{Made, tables};
-use self::tree::{CommitAccess, Tree, TreeKey, corpus_module, script_patterns};
+use self::tree::{CommitAccess, Tree, TreeKey, script_patterns};
 use crate::execute::{Language, NoResult, duration, folder_digest, input_rows, size};
 use crate::methods::corpus_digest;
 use crate::sandbox::{SandboxArg, machine};
@@ -228,6 +228,10 @@ struct Method {
     qualified_name: String,
     name: String,
     line: i64,
+    /// Arguments of recorded calls, and where they were made.
+    calls: Vec<(String, String)>,
+    /// Why other calls were not recorded.
+    reasons: Vec<String>,
 }
 
 /// The methods of a module.
@@ -237,14 +241,66 @@ struct Group {
     path: String,
     rows: Vec<usize>,
     methods: Vec<Method>,
+    /// Why the examples of the module, or a test file, did not run to their end.
+    problem: Option<String>,
+    /// The module's name in imports.
+    module: Option<String>,
+}
+
+impl Group {
+    fn question(&self) -> Value {
+        json!({"path": self.path, "methods": self.methods, "problem": self.problem})
+    }
+
+    /// Adds the calls of its methods that a run has recorded.
+    fn add(&mut self, job: &RecordJob, recorded: &Recorded) {
+        match &recorded.problem {
+            Some(problem) if job.path == self.path => self.problem = Some(problem.clone()),
+            Some(problem) if job.is_script && self.problem.is_none() => {
+                self.problem = Some(format!("{}: {problem}", job.path));
+            }
+            _ => {}
+        }
+        let found = self.module.as_ref().and_then(|module| recorded.methods.get(module));
+        let Some(found) = found else { return };
+        for method in &mut self.methods {
+            if let Some(calls) = found.get(&method.qualified_name) {
+                method.calls.extend(calls.calls.iter().cloned());
+                method.reasons.extend(calls.reason.clone());
+            }
+        }
+    }
+}
+
+/// The examples of a module, or a test file, whose calls are recorded.
+#[derive(Clone, Debug)]
+struct RecordJob {
+    tree: TreeKey,
+    path: String,
+    is_script: bool,
+    /// The modules whose methods are recorded.
+    modules: Arc<Vec<String>>,
+}
+
+impl RecordJob {
+    fn question(&self) -> Value {
+        let modules: &[String] = &self.modules;
+        json!({"path": self.path, "is_script": self.is_script, "modules": modules})
+    }
+}
+
+/// The runs that record the calls of a tree, and the names of the modules of interest by their paths.
+struct Listing {
+    jobs: Vec<RecordJob>,
+    modules: HashMap<String, String>,
 }
 
 /// A result as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct Kept<T> {
     /// The files of the folder that were read, by their digests: all of it depends on them alone.
     reads: BTreeMap<String, Digest>,
-    result: ModuleResult,
+    result: T,
 }
 
 /// The rows of each module, and those without one, with the reason.
@@ -349,9 +405,12 @@ impl BoundOracle {
                 path,
                 rows: Vec::new(),
                 methods: Vec::new(),
+                problem: None,
+                module: None,
             });
             group.rows.push(at);
-            group.methods.push(Method { id, qualified_name, name, line });
+            let (calls, reasons) = (Vec::new(), Vec::new());
+            group.methods.push(Method { id, qualified_name, name, line, calls, reasons });
         }
         Ok((groups.into_values().collect(), without))
     }
@@ -445,33 +504,24 @@ impl PaidStep for BoundOracle {
             let rows = input_rows(&mut inputs).await?;
             let (groups, without) = self.groups(&rows)?;
             let mut work = Work::new(self, cx, answers)?;
-            work.complete(&groups).await?;
-            let Work { mut results, computed, reused, .. } = work;
-            let made = groups.into_iter().enumerate().filter_map(|(at, group)| {
-                let result = results.remove(&at)?;
-                let Group { tree, path, rows, methods } = group;
-                let ids = methods.into_iter().map(|method| method.id);
-                Some(Made { tree, path, rows: rows.into_iter().zip(ids).collect(), result })
-            });
-            let made: Vec<Made> = made.collect();
+            let made = work.complete(groups).await?;
             let ports = tables(cx, &self.ports, &rows, &made, &without)?;
-            Ok(PaidResult { ports, computed, reused })
+            Ok(PaidResult { ports, computed: work.computed, reused: work.reused })
         })
     }
 }
 
-/// The modules of a step: those of earlier runs, and those whose oracles are made now.
+/// The runs of a step: those of earlier ones, and those that are made now.
 struct Work<'a> {
     step: &'a BoundOracle,
     cx: &'a LowerContext,
     answers: &'a dyn Answers,
     setting: Value,
-    patterns: GlobSet,
-    /// The folder of the argument `root`, and the test files in it.
-    root: Option<(PathBuf, Vec<String>)>,
+    maker: Option<Arc<Maker>>,
+    /// The folder of the argument `root`.
+    root: Option<PathBuf>,
     stop: StopOnDrop,
-    /// By the place of the module's group.
-    results: HashMap<usize, ModuleResult>,
+    warned: bool,
     computed: u64,
     reused: u64,
 }
@@ -482,119 +532,200 @@ impl<'a> Work<'a> {
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
     ) -> Result<Self, StepError> {
-        let patterns = script_patterns(&step.args.scripts);
-        let patterns = patterns.map_err(|error| StepError::new(error.to_string()))?;
         let root = match (&step.args.root, step.root()) {
             (Some(name), Some(root)) => {
-                let root = root.canonicalize().map_err(|error| unreadable(name, error))?;
-                let scripts = Tree::Folder(root.clone()).matching(&patterns)?;
-                Some((root, scripts))
+                Some(root.canonicalize().map_err(|error| unreadable(name, error))?)
             }
             _ => None,
         };
+        let (setting, stop) = (step.setting()?, StopOnDrop::default());
         Ok(Self {
             step,
             cx,
             answers,
-            setting: step.setting()?,
-            patterns,
+            setting,
+            maker: None,
             root,
-            stop: StopOnDrop::default(),
-            results: HashMap::new(),
+            stop,
+            warned: false,
             computed: 0,
             reused: 0,
         })
     }
 
-    /// Identifies the oracles of a module. The contents of a folder's files are compared with those that
-    /// were read.
-    fn question(&self, group: &Group) -> Result<Digest, StepError> {
-        let corpus = match group.tree {
+    /// Makes the oracles of all modules: records calls, tree by tree, and grades what they give.
+    async fn complete(&mut self, groups: Vec<Group>) -> Result<Vec<Made>, StepError> {
+        let mut made = Vec::new();
+        let mut trees: BTreeMap<TreeKey, Vec<Group>> = BTreeMap::new();
+        for group in groups {
+            trees.entry(group.tree.clone()).or_default().push(group);
+        }
+        let mut ready = Vec::new();
+        for (key, mut groups) in trees {
+            let access = self.access();
+            let paths: Vec<String> = groups.iter().map(|group| group.path.clone()).collect();
+            let (root, patterns) = (self.root.clone(), self.step.args.scripts.clone());
+            let listed =
+                on_thread(move || Ok(listing(&key, root, &access, &patterns, &paths))).await?;
+            let listed = match listed {
+                Ok(listed) => listed,
+                Err(failed) => {
+                    let failed = self.failed(failed)?;
+                    for group in groups {
+                        let result = self.rejected(&group, &failed);
+                        made.push(Made::new(group, result));
+                    }
+                    continue;
+                }
+            };
+            for group in &mut groups {
+                group.module = listed.modules.get(&group.path).cloned();
+            }
+            let mut asked = Vec::new();
+            for job in listed.jobs {
+                asked.push((self.question(&job.tree, &json!({"record": job.question()}))?, job));
+            }
+            for (job, recorded) in self.answered(asked, Maker::record).await? {
+                let recorded = recorded.unwrap_or_else(|failed| Recorded {
+                    problem: Some(failed.reason),
+                    ..Recorded::default()
+                });
+                groups.iter_mut().for_each(|group| group.add(&job, &recorded));
+            }
+            ready.append(&mut groups);
+        }
+        let mut asked = Vec::new();
+        for group in ready {
+            asked.push((self.question(&group.tree, &json!({"grade": group.question()}))?, group));
+        }
+        for (group, result) in self.answered(asked, Maker::grade).await? {
+            let result = match result {
+                Ok(result) => result,
+                Err(failed) => self.rejected(&group, &failed),
+            };
+            made.push(Made::new(group, result));
+        }
+        Ok(made)
+    }
+
+    /// The results of the methods of a module whose run failed.
+    fn rejected(&self, group: &Group, failed: &Failed) -> ModuleResult {
+        self.cx.retry.fetch_add(group.rows.len() as u64, Ordering::Relaxed);
+        ModuleResult::rejected(group, failed.rule, &failed.reason)
+    }
+
+    /// The failure of a run, which the user is warned of, or an error that ends the step.
+    fn failed(&mut self, failed: NoOracles) -> Result<Failed, StepError> {
+        let NoOracles { rule, why } = failed;
+        match why {
+            NoResult::Interrupted => Err(StepError::interrupted()),
+            NoResult::All(error) => Err(error),
+            NoResult::Machine(reason) => {
+                if !std::mem::replace(&mut self.warned, true) {
+                    let text = format!("{reason} (the next run tries again)");
+                    (self.cx.tell)(Tell::Warning(text));
+                }
+                Ok(Failed { rule, reason })
+            }
+        }
+    }
+
+    /// Identifies a run. The contents of a folder's files are compared with those that were read.
+    fn question(&self, tree: &TreeKey, job: &Value) -> Result<Digest, StepError> {
+        let corpus = match tree {
             TreeKey::Corpus => Some(corpus_digest()?),
             TreeKey::Root | TreeKey::Commit { .. } => None,
         };
-        let scripts = self.root.as_ref().map(|(_, scripts)| scripts);
         Ok(Digest::of_json(&json!({
             "setting": self.setting,
-            "tree": group.tree.identity(),
+            "tree": tree.identity(),
             "corpus": corpus,
-            "path": group.path,
-            "methods": group.methods,
-            "patterns": self.step.args.scripts,
-            "scripts": scripts,
+            "job": job,
         })))
     }
 
-    fn is_current(&self, kept: &Kept) -> bool {
-        let root = self.root.as_ref().map(|(root, _)| root);
-        kept.reads.iter().all(|(path, digest)| {
+    fn is_current(&self, reads: &BTreeMap<String, Digest>) -> bool {
+        reads.iter().all(|(path, digest)| {
+            let root = self.root.as_ref();
             root.and_then(|root| file_digest(&root.join(path))).as_ref() == Some(digest)
         })
     }
 
-    /// Makes the oracles of these modules, unless they are known.
-    async fn complete(&mut self, groups: &[Group]) -> Result<(), StepError> {
+    /// The results of jobs, in their order; those that are not known are made.
+    async fn answered<J, T>(
+        &mut self,
+        jobs: Vec<(Digest, J)>,
+        make: fn(&Maker, &J) -> Result<Kept<T>, NoOracles>,
+    ) -> Result<Vec<(J, Result<T, Failed>)>, StepError>
+    where
+        J: Clone + Send + 'static,
+        T: Serialize + DeserializeOwned + Send + 'static,
+    {
+        let mut results: Vec<Option<Result<T, Failed>>> = Vec::new();
         let mut fresh = Vec::new();
-        for (at, group) in groups.iter().enumerate() {
-            let question = self.question(group)?;
-            let known = self.answers.known(&question);
-            let known =
-                known.iter().rev().filter_map(|text| serde_json::from_str::<Kept>(text).ok());
-            match known.into_iter().find(|kept| self.is_current(kept)) {
-                Some(kept) => {
-                    self.results.insert(at, kept.result);
-                    self.reused += 1;
+        for (at, (question, job)) in jobs.iter().enumerate() {
+            let known = self.answers.known(question);
+            let mut known =
+                known.iter().rev().filter_map(|text| serde_json::from_str::<Kept<T>>(text).ok());
+            match known.find(|kept| self.is_current(&kept.reads)) {
+                Some(kept) => results.push(Some(Ok(kept.result))),
+                None => {
+                    results.push(None);
+                    fresh.push((at, *question, job.clone()));
                 }
-                None => fresh.push((at, question, group.clone())),
             }
         }
-        self.computed = fresh.len() as u64;
+        let mut done = self.computed;
+        self.reused += (jobs.len() - fresh.len()) as u64;
+        self.computed += fresh.len() as u64;
         (self.cx.tell)(Tell::Total { work: self.computed, reused: self.reused });
-        if fresh.is_empty() {
-            return Ok(());
-        }
-        let maker = Arc::new(self.maker().await?);
-        let concurrency = self.step.args.concurrency.map_or(self.cx.env.jobs, |n| n as usize);
-        let answers = self.answers;
-        let mut running = futures::stream::iter(fresh)
-            .map(|(at, question, group)| {
-                let maker = Arc::clone(&maker);
-                async move {
-                    let (made, group) = on_thread(move || Ok((maker.make(&group), group))).await?;
-                    if let Ok(kept) = &made {
-                        let text = serde_json::to_string(kept).unwrap_or_default();
-                        answers.keep(&question, &text).await?;
+        if !fresh.is_empty() {
+            let maker = self.maker().await?;
+            let concurrency = self.step.args.concurrency.map_or(self.cx.env.jobs, |n| n as usize);
+            let answers = self.answers;
+            let mut running = futures::stream::iter(fresh)
+                .map(|(at, question, job)| {
+                    let maker = Arc::clone(&maker);
+                    async move {
+                        let made = on_thread(move || Ok(make(&maker, &job))).await?;
+                        if let Ok(kept) = &made {
+                            let text = serde_json::to_string(kept).unwrap_or_default();
+                            answers.keep(&question, &text).await?;
+                        }
+                        Ok::<_, StepError>((at, made))
                     }
-                    Ok::<_, StepError>((at, group, made))
-                }
-            })
-            .buffer_unordered(concurrency.max(1));
-        let (mut done, mut warned) = (0, false);
-        while let Some(ended) = running.next().await {
-            let (at, group, made) = ended?;
-            let result = match made {
-                Ok(kept) => kept.result,
-                Err(NoOracles { why: NoResult::Interrupted, .. }) => {
-                    return Err(StepError::interrupted());
-                }
-                Err(NoOracles { why: NoResult::All(error), .. }) => return Err(error),
-                Err(NoOracles { rule, why: NoResult::Machine(reason) }) => {
-                    self.cx.retry.fetch_add(group.rows.len() as u64, Ordering::Relaxed);
-                    if !std::mem::replace(&mut warned, true) {
-                        let text = format!("{reason} (the next run tries again)");
-                        (self.cx.tell)(Tell::Warning(text));
-                    }
-                    ModuleResult::rejected(&group, rule, &reason)
-                }
-            };
-            self.results.insert(at, result);
-            done += 1;
-            (self.cx.tell)(Tell::Progress(done));
+                })
+                .buffer_unordered(concurrency.max(1));
+            while let Some(ended) = running.next().await {
+                let (at, made) = ended?;
+                let result = match made {
+                    Ok(kept) => Ok(kept.result),
+                    Err(failed) => Err(self.failed(failed)?),
+                };
+                results[at] = Some(result);
+                done += 1;
+                (self.cx.tell)(Tell::Progress(done));
+            }
         }
-        Ok(())
+        let defect = || Failed { rule: "infra", reason: "a defect: it did not run".into() };
+        let results = results.into_iter().map(|result| result.unwrap_or_else(|| Err(defect())));
+        Ok(jobs.into_iter().map(|(_, job)| job).zip(results).collect())
     }
 
-    async fn maker(&self) -> Result<Maker, StepError> {
+    fn access(&self) -> CommitAccess {
+        CommitAccess {
+            base: self.cx.base.clone(),
+            downloads: self.cx.downloads.clone(),
+            consent: Arc::clone(&self.cx.env.consent),
+            stop: self.stop.flag(),
+        }
+    }
+
+    /// Tries what the machine offers when the first program has to run.
+    async fn maker(&mut self) -> Result<Arc<Maker>, StepError> {
+        if let Some(maker) = &self.maker {
+            return Ok(Arc::clone(maker));
+        }
         let BoundOracle { args, base, .. } = self.step;
         // The first look at the machine starts programs.
         on_thread(|| Ok(machine())).await?;
@@ -602,7 +733,7 @@ impl<'a> Work<'a> {
         let mut rights = Specification::new(Vec::<String>::new());
         args.sandbox.show_folders(base, &mut rights);
         readable.append(&mut rights.readable);
-        readable.extend(self.root.as_ref().map(|(root, _)| root.clone()));
+        readable.extend(self.root.clone());
         let runner = Runner {
             sandbox: args.sandbox.open(self.cx)?,
             python,
@@ -613,18 +744,21 @@ impl<'a> Work<'a> {
             cancel: self.cx.env.cancel.clone(),
             stop: self.stop.flag(),
         };
-        let access = CommitAccess {
-            base: self.cx.base.clone(),
-            downloads: self.cx.downloads.clone(),
-            consent: Arc::clone(&self.cx.env.consent),
-            stop: self.stop.flag(),
-        };
-        let (patterns, root) = (self.patterns.clone(), self.root.clone());
-        Ok(Maker { runner, access, patterns, root, settings: self.step.settings() })
+        let (access, root) = (self.access(), self.root.clone());
+        let maker = Arc::new(Maker { runner, access, root, settings: self.step.settings() });
+        self.maker = Some(Arc::clone(&maker));
+        Ok(maker)
     }
 }
 
-/// Why a module has no oracles.
+/// A rule and a reason for which a run has no result. The next one tries again.
+#[derive(Clone, Debug)]
+struct Failed {
+    rule: &'static str,
+    reason: String,
+}
+
+/// Why a run has no result.
 struct NoOracles {
     rule: &'static str,
     why: NoResult,
@@ -636,46 +770,97 @@ impl From<NoResult> for NoOracles {
     }
 }
 
-/// Finds the files of modules, and runs the programs. Shared between threads.
+fn open_tree(
+    key: &TreeKey,
+    root: Option<&PathBuf>,
+    access: &CommitAccess,
+) -> Result<Tree, NoOracles> {
+    match (key, root) {
+        (TreeKey::Commit { url, commit }, _) => {
+            access.tree(url, commit).map_err(|error| match error.kind {
+                GitErrorKind::Interrupted => NoOracles::from(NoResult::Interrupted),
+                _ => NoOracles { rule: "fetch", why: NoResult::Machine(error.message) },
+            })
+        }
+        (TreeKey::Root, Some(root)) => Ok(Tree::Folder(root.clone())),
+        (TreeKey::Root, None) => {
+            Err(NoResult::All(StepError::new("a defect: there is no root")).into())
+        }
+        (TreeKey::Corpus, _) => Ok(Tree::corpus().map_err(NoResult::All)?),
+    }
+}
+
+/// The modules with examples among those at these paths, and the test files.
+fn listing(
+    key: &TreeKey,
+    root: Option<PathBuf>,
+    access: &CommitAccess,
+    patterns: &[String],
+    paths: &[String],
+) -> Result<Listing, NoOracles> {
+    let all = |error| NoOracles::from(NoResult::All(error));
+    let tree = open_tree(key, root.as_ref(), access)?;
+    let files = tree.paths().map_err(all)?;
+    let modules = Arc::new(tree.module_names(&files));
+    let name = |path: &String| Some((path.clone(), tree.module(path)?.name));
+    let names = paths.iter().filter_map(name).collect();
+    let patterns = script_patterns(patterns)
+        .map_err(|error| all(StepError::new(error.to_string()).because(error)))?;
+    let job = |path: &String, is_script| RecordJob {
+        tree: key.clone(),
+        path: path.clone(),
+        is_script,
+        modules: Arc::clone(&modules),
+    };
+    let mut jobs = Vec::new();
+    for path in files.iter().filter(|path| paths.contains(path) || patterns.is_match(path)) {
+        let content = tree.read(path).unwrap_or_default();
+        let has = |word: &[u8]| content.windows(word.len()).any(|window| window == word);
+        let is_module = path.ends_with(".py");
+        if is_module && has(b">>> ") {
+            jobs.push(job(path, false));
+        }
+        // A module of the corpus is only run among those of the interpreter.
+        let is_test = !is_module || has(b"def test") || !has(b">>> ");
+        if patterns.is_match(path) && is_test && *key != TreeKey::Corpus {
+            jobs.push(job(path, true));
+        }
+    }
+    Ok(Listing { jobs, modules: names })
+}
+
+/// Opens trees, and runs the programs. Shared between threads.
 struct Maker {
     runner: Runner,
     access: CommitAccess,
-    patterns: GlobSet,
-    root: Option<(PathBuf, Vec<String>)>,
+    root: Option<PathBuf>,
     settings: Settings,
 }
 
 impl Maker {
-    fn make(&self, group: &Group) -> Result<Kept, NoOracles> {
-        let all = |error| NoOracles::from(NoResult::All(error));
-        let (tree, scripts) = match (&group.tree, &self.root) {
-            (TreeKey::Commit { url, commit }, _) => {
-                let tree = self.access.tree(url, commit).map_err(|error| match error.kind {
-                    GitErrorKind::Interrupted => NoOracles::from(NoResult::Interrupted),
-                    _ => NoOracles { rule: "fetch", why: NoResult::Machine(error.message) },
-                })?;
-                let scripts = tree.matching(&self.patterns).map_err(all)?;
-                (Some(tree), scripts)
-            }
-            (TreeKey::Root, Some((root, scripts))) => {
-                (Some(Tree::Folder(root.clone())), scripts.clone())
-            }
-            (TreeKey::Root, None) => (None, Vec::new()),
-            (TreeKey::Corpus, _) => (corpus_module(&group.path).map_err(all)?, Vec::new()),
+    fn record(&self, job: &RecordJob) -> Result<Kept<Recorded>, NoOracles> {
+        let tree = open_tree(&job.tree, self.root.as_ref(), &self.access)?;
+        let result = self.runner.record(job, &tree)?;
+        Ok(Kept { reads: self.reads(&job.tree, &result.read), result })
+    }
+
+    fn grade(&self, group: &Group) -> Result<Kept<ModuleResult>, NoOracles> {
+        let tree = open_tree(&group.tree, self.root.as_ref(), &self.access)?;
+        let Some(module) = tree.module(&group.path) else {
+            let reason = format!("there is no Python file `{}`", group.path);
+            return Err(NoOracles { rule: "source", why: NoResult::Machine(reason) });
         };
-        let result = match tree {
-            Some(tree) => self.runner.run(group, &tree, &scripts, &self.settings)?,
-            None => {
-                let reason = format!("there is no Python file `{}`", group.path);
-                ModuleResult::rejected(group, "source", &reason)
-            }
+        let result = self.runner.grade(group, module, &tree, &self.settings)?;
+        Ok(Kept { reads: self.reads(&group.tree, &result.read), result })
+    }
+
+    /// The digests of files that a run has read, if they may change.
+    fn reads(&self, tree: &TreeKey, read: &[String]) -> BTreeMap<String, Digest> {
+        let Some(root) = self.root.as_ref().filter(|_| *tree == TreeKey::Root) else {
+            return BTreeMap::new();
         };
-        let root = self.root.as_ref().filter(|_| group.tree == TreeKey::Root);
-        let reads = root.into_iter().flat_map(|(root, _)| {
-            let digest = move |path: &String| Some((path.clone(), file_digest(&root.join(path))?));
-            result.read.iter().filter_map(digest)
-        });
-        Ok(Kept { reads: reads.collect(), result })
+        let digest = |path: &String| Some((path.clone(), file_digest(&root.join(path))?));
+        read.iter().filter_map(digest).collect()
     }
 }
 

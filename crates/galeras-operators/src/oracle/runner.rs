@@ -10,19 +10,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use galeras_sandbox::{Ending, Input, Limits, Outcome, Output, Sandbox, Specification};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::tree::Tree;
-use super::{Group, Settings};
+use super::tree::{ModuleName, Tree};
+use super::{Group, RecordJob, Settings};
 use crate::execute::NoResult;
 
 /// Compares results; also a part of the tests that an answer has to pass.
 pub(crate) const COMPARE: &str = include_str!("python/compare.py");
 /// Loads a module and calls its methods; also a part of a program whose answer is judged.
 pub(crate) const CASE: &str = include_str!("python/case.py");
-const ORACLE: &str = concat!(include_str!("python/compare.py"), include_str!("python/oracle.py"));
+const ORACLE: &str = concat!(
+    include_str!("python/compare.py"),
+    include_str!("python/case.py"),
+    include_str!("python/oracle.py")
+);
 const RECORD: &str = concat!(
     include_str!("python/compare.py"),
     include_str!("python/case.py"),
@@ -96,10 +101,27 @@ impl ModuleResult {
             top: String::new(),
             content: String::new(),
             files: BTreeMap::new(),
-            read: Vec::new(),
+            read: vec![group.path.clone()],
             methods: group.methods.iter().map(|m| (m.id.clone(), result.clone())).collect(),
         }
     }
+}
+
+/// The calls of a method that were recorded, with where they were made, and why others were not.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Calls {
+    pub(super) calls: Vec<(String, String)>,
+    pub(super) reason: Option<String>,
+}
+
+/// The recorded calls by the names of module and method.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Recorded {
+    pub(super) methods: BTreeMap<String, BTreeMap<String, Calls>>,
+    /// Why the examples or tests did not run to their end.
+    pub(super) problem: Option<String>,
+    /// The paths of the files of the tree that were read.
+    pub(super) read: Vec<String>,
 }
 
 /// Runs the programs. Shared between threads.
@@ -115,30 +137,41 @@ pub(super) struct Runner {
 }
 
 impl Runner {
+    /// Records the calls that the examples of a module, or a test file, make.
+    pub(super) fn record(&self, job: &RecordJob, tree: &Tree) -> Result<Recorded, NoResult> {
+        let module = tree.module(&job.path).filter(|_| !job.is_script);
+        let top = module.as_ref().map(|module| module.top.as_str());
+        let task = json!({
+            "module": module.as_ref().map(|module| &module.name),
+            "file": below(tree, &job.path),
+            "top": below(tree, top.unwrap_or_default()),
+            "root": tree.root(),
+            "modules": &*job.modules,
+        });
+        match self.python("record.py", &task, tree, &job.path)? {
+            Ok(recorded) => Ok(recorded),
+            Err((_, reason)) => {
+                let read = vec![job.path.clone()];
+                Ok(Recorded { problem: Some(reason), read, ..Recorded::default() })
+            }
+        }
+    }
+
     /// Makes the oracles of the methods of a module.
-    pub(super) fn run(
+    pub(super) fn grade(
         &self,
         group: &Group,
+        module: ModuleName,
         tree: &Tree,
-        scripts: &[String],
         settings: &Settings,
     ) -> Result<ModuleResult, NoResult> {
-        let Some(module) = tree.module(&group.path) else {
-            let reason = format!("there is no Python file `{}`", group.path);
-            return Ok(ModuleResult::rejected(group, "source", &reason));
-        };
-        let root = tree.root();
-        let below = |path: &str| match path {
-            "" => root.clone(),
-            path => format!("{root}/{path}"),
-        };
         let task = json!({
             "module": &module.name,
-            "file": below(&group.path),
-            "top": below(&module.top),
-            "root": root,
+            "file": below(tree, &group.path),
+            "top": below(tree, &module.top),
+            "root": tree.root(),
             "methods": group.methods,
-            "scripts": scripts.iter().map(|path| below(path)).collect::<Vec<_>>(),
+            "problem": group.problem,
             "seconds": self.timeout.as_secs().max(1),
             "source": settings.source,
             "seed": settings.seed,
@@ -146,14 +179,28 @@ impl Runner {
             "mutants": settings.mutants,
             "repeats": settings.repeats,
         });
+        match self.python::<ModuleResult>("oracle.py", &task, tree, &group.path)? {
+            Ok(result) => Ok(ModuleResult { name: module.name, top: module.top, ..result }),
+            Err((rule, reason)) => Ok(ModuleResult::rejected(group, rule, &reason)),
+        }
+    }
+
+    /// The JSON that a program prints, or the rule and the reason if it exceeds a limit.
+    fn python<T: DeserializeOwned>(
+        &self,
+        script: &str,
+        task: &Value,
+        tree: &Tree,
+        path: &str,
+    ) -> Result<Result<T, (&'static str, String)>, NoResult> {
         let mut printed = tempfile::tempfile()?;
         let mut command = self.python.clone();
-        command.push(".galeras/oracle.py".into());
+        command.push(format!(".galeras/{script}"));
         let mut specification = Specification::new(command)
             .file(".galeras/oracle.py", ORACLE)
             .file(".galeras/record.py", RECORD)
             .file(".galeras/run.py", RUN);
-        specification.files.extend(tree.files());
+        specification.files.extend(tree.files(path));
         specification.readable.clone_from(&self.readable);
         specification.writable.clone_from(&self.writable);
         specification.stdin = Input::Bytes(task.to_string().into_bytes());
@@ -166,23 +213,38 @@ impl Runner {
         };
         let stopped = || self.stop.load(Ordering::Relaxed) || self.cancel.is_cancelled();
         let outcome = self.sandbox.run(specification, &stopped)?;
-        let limit = |rule, what: &str| {
-            let reason = format!("its module took more than the {what}, which is an argument");
-            Ok(ModuleResult::rejected(group, rule, &reason))
+        let limit = |rule, name: &str| {
+            let reason = format!("`{path}` took more than the argument `{name}` allows");
+            Ok(Err((rule, reason)))
         };
         match outcome.ending {
             Ending::Exited(0) => {}
-            Ending::CpuTime | Ending::WallTime => return limit("timeout", "`timeout`"),
-            Ending::Memory => return limit("memory", "`memory`"),
+            Ending::CpuTime | Ending::WallTime => return limit("timeout", "timeout"),
+            Ending::Memory => return limit("memory", "memory"),
+            // A test of the user's may end the process that it runs in.
+            _ if script == "record.py" => return Ok(Err(("infra", ended(&outcome)))),
             _ => return Err(NoResult::Machine(ended(&outcome))),
         }
         printed.rewind()?;
         let mut bytes = Vec::new();
         printed.take(MOST_RESULT).read_to_end(&mut bytes)?;
-        let result: ModuleResult = serde_json::from_slice(&bytes).map_err(|error| {
-            NoResult::Machine(format!("the result of `{}` cannot be read: {error}", group.path))
-        })?;
-        Ok(ModuleResult { name: module.name, top: module.top, ..result })
+        match serde_json::from_slice(&bytes) {
+            Ok(result) => Ok(Ok(result)),
+            Err(_) if script == "record.py" => {
+                Ok(Err(("infra", "the process ended before it had recorded the calls".into())))
+            }
+            Err(error) => {
+                Err(NoResult::Machine(format!("the result of `{path}` cannot be read: {error}")))
+            }
+        }
+    }
+}
+
+/// A path of the tree as the programs see it.
+fn below(tree: &Tree, path: &str) -> String {
+    match path {
+        "" => tree.root(),
+        path => format!("{}/{path}", tree.root()),
     }
 }
 
@@ -190,5 +252,5 @@ impl Runner {
 fn ended(outcome: &Outcome) -> String {
     let errors = outcome.stderr.text();
     let last = errors.trim_end().rsplit('\n').next().unwrap_or_default();
-    format!("the program that makes oracles ended with {}: {last}", outcome.ending)
+    format!("the program of `oracle` ended with {}: {last}", outcome.ending)
 }

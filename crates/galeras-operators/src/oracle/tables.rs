@@ -6,6 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef};
 use serde::Serialize;
 
+use super::Group;
 use super::runner::{Case, MethodResult, ModuleResult, Mutant};
 use super::tree::TreeKey;
 use crate::execute::table;
@@ -170,6 +171,12 @@ pub(super) struct Made {
 }
 
 impl Made {
+    pub(super) fn new(group: Group, result: ModuleResult) -> Self {
+        let Group { tree, path, rows, methods, .. } = group;
+        let ids = methods.into_iter().map(|method| method.id);
+        Self { tree, path, rows: rows.into_iter().zip(ids).collect(), result }
+    }
+
     fn id(&self) -> String {
         let [kind, name] = self.tree.identity();
         row_id([kind, name, self.path.as_str()].map(str::as_bytes))

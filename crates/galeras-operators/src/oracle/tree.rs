@@ -1,6 +1,6 @@
 //! The files around a method: those of the bundled corpus, of a folder, or of a commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,9 +11,10 @@ use walkdir::WalkDir;
 use crate::methods::corpus_files;
 use crate::repository_access::{check_consent, open};
 use galeras_base::digest::Digest;
+use galeras_base::small_file;
 use galeras_git::{
-    Activity, CommitFile, GitError, GitErrorKind, Network, ObjectId, Repository,
-    RepositoryLocation, commit_files, fetch_commit, guarded,
+    Activity, GitError, GitErrorKind, Network, ObjectId, Repository, RepositoryLocation,
+    commit_files, fetch_commit, guarded,
 };
 use galeras_operator::{Consent, StepError, redirect_check};
 use galeras_sandbox::InputFile;
@@ -45,12 +46,12 @@ impl TreeKey {
 
 /// The files.
 pub(super) enum Tree {
-    /// One module, whose neighbours are those of the interpreter.
-    Module { path: String, content: Vec<u8> },
+    /// The corpus, of which a module is run among those of the interpreter.
+    Corpus(BTreeMap<String, Vec<u8>>),
     /// A folder, where it is.
     Folder(PathBuf),
     /// Files that are written into the sandbox.
-    Files(Vec<CommitFile>),
+    Files(BTreeMap<String, Vec<u8>>),
 }
 
 /// The name of a module, and the folder that it starts at, from the root of the tree.
@@ -62,71 +63,98 @@ pub(super) struct ModuleName {
 
 /// The folder in the sandbox's working directory that files are written to.
 const INSIDE: &str = "tree";
+/// The most bytes of a file that is read.
+const MOST_FILE_BYTES: u64 = 16 << 20;
+/// Folders of a tree that have nothing of its own.
+const PASSED_OVER: [&str; 3] = [".git", "__pycache__", "site-packages"];
 
 impl Tree {
+    /// The corpus in this program.
+    pub(super) fn corpus() -> Result<Self, StepError> {
+        Ok(Self::Corpus(corpus_files()?.into_iter().collect()))
+    }
+
     /// The root as the programs in the sandbox see it.
     pub(super) fn root(&self) -> String {
         match self {
             Self::Folder(path) => path.to_string_lossy().into_owned(),
-            Self::Module { .. } | Self::Files(_) => INSIDE.to_owned(),
+            Self::Corpus(_) | Self::Files(_) => INSIDE.to_owned(),
         }
     }
 
-    /// The files to write into the sandbox.
-    pub(super) fn files(&self) -> Vec<InputFile> {
-        let file = |path: &str, bytes: &[u8]| {
+    /// The files to write into the sandbox for the module at a path.
+    pub(super) fn files(&self, module: &str) -> Vec<InputFile> {
+        let file = |(path, bytes): (&String, &Vec<u8>)| {
             let path = Path::new(INSIDE).join(path);
-            InputFile { path, bytes: bytes.to_vec(), executable: false }
+            InputFile { path, bytes: bytes.clone(), executable: false }
         };
         match self {
             Self::Folder(_) => Vec::new(),
-            Self::Module { path, content } => vec![file(path, content)],
-            Self::Files(files) => files.iter().map(|(path, bytes)| file(path, bytes)).collect(),
+            Self::Corpus(files) => files.get_key_value(module).map(file).into_iter().collect(),
+            Self::Files(files) => files.iter().map(file).collect(),
+        }
+    }
+
+    /// The paths of all files.
+    pub(super) fn paths(&self) -> Result<BTreeSet<String>, StepError> {
+        let root = match self {
+            Self::Corpus(files) | Self::Files(files) => return Ok(files.keys().cloned().collect()),
+            Self::Folder(root) => root,
+        };
+        let mut paths = BTreeSet::new();
+        let kept = |entry: &walkdir::DirEntry| {
+            let name = entry.file_name().to_str();
+            entry.depth() == 0 || !name.is_some_and(|name| PASSED_OVER.contains(&name))
+        };
+        for entry in WalkDir::new(root).into_iter().filter_entry(kept) {
+            let entry = entry.map_err(|e| StepError::new(e.to_string()).because(e))?;
+            let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
+            if entry.file_type().is_file() {
+                paths.insert(path.to_string_lossy().into_owned());
+            }
+        }
+        Ok(paths)
+    }
+
+    /// The content of a file, if there is one that is not large.
+    pub(super) fn read(&self, path: &str) -> Option<Vec<u8>> {
+        match self {
+            Self::Corpus(files) | Self::Files(files) => files.get(path).cloned(),
+            Self::Folder(root) => small_file::read(&root.join(path), MOST_FILE_BYTES).ok(),
         }
     }
 
     fn contains(&self, path: &str) -> bool {
         match self {
+            Self::Corpus(files) | Self::Files(files) => files.contains_key(path),
             Self::Folder(root) => root.join(path).is_file(),
-            Self::Module { path: only, .. } => only == path,
-            Self::Files(files) => files.iter().any(|(name, _)| &**name == path),
         }
     }
 
     /// The module of the file at this path; `None` if the tree has no such module.
     pub(super) fn module(&self, path: &str) -> Option<ModuleName> {
-        if !path.ends_with(".py") || !self.contains(path) {
-            return None;
-        }
-        // The interpreter has the other modules of a package of the corpus.
-        let in_package = |folder: &str| match self {
-            Self::Module { .. } => true,
-            _ => self.contains(&format!("{folder}/__init__.py")),
-        };
-        Some(module_name(path, in_package))
+        let is_module = path.ends_with(".py") && self.contains(path);
+        is_module.then(|| module_name(path, |folder| self.is_package(folder)))
     }
 
-    /// The paths that match the patterns, in order.
-    pub(super) fn matching(&self, patterns: &GlobSet) -> Result<Vec<String>, StepError> {
-        let mut found = BTreeSet::new();
+    /// The names of all modules of the tree with these paths.
+    pub(super) fn module_names(&self, paths: &BTreeSet<String>) -> Vec<String> {
+        let is_package = |folder: &str| match self {
+            Self::Corpus(_) => true,
+            _ => paths.contains(&format!("{folder}/__init__.py")),
+        };
+        let modules = paths.iter().filter(|path| path.ends_with(".py"));
+        let names: BTreeSet<String> =
+            modules.map(|path| module_name(path, is_package).name).collect();
+        names.into_iter().collect()
+    }
+
+    fn is_package(&self, folder: &str) -> bool {
         match self {
-            Self::Module { .. } => {}
-            Self::Files(files) => {
-                let paths = files.iter().map(|(path, _)| path.to_string());
-                found.extend(paths.filter(|path| patterns.is_match(path)));
-            }
-            Self::Folder(root) => {
-                let entries = WalkDir::new(root).into_iter();
-                for entry in entries.filter_entry(|entry| entry.file_name() != ".git") {
-                    let entry = entry.map_err(|e| StepError::new(e.to_string()).because(e))?;
-                    let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-                    if entry.file_type().is_file() && patterns.is_match(path) {
-                        found.insert(path.to_string_lossy().into_owned());
-                    }
-                }
-            }
+            // The interpreter has the other modules of a package.
+            Self::Corpus(_) => true,
+            _ => self.contains(&format!("{folder}/__init__.py")),
         }
-        Ok(found.into_iter().collect())
     }
 }
 
@@ -159,12 +187,6 @@ pub(super) fn script_patterns(patterns: &[String]) -> Result<GlobSet, globset::E
     set.build()
 }
 
-/// The file of the corpus at this path.
-pub(super) fn corpus_module(path: &str) -> Result<Option<Tree>, StepError> {
-    let found = corpus_files()?.into_iter().find(|(name, _)| name == path);
-    Ok(found.map(|(path, content)| Tree::Module { path, content }))
-}
-
 /// What reading a commit needs besides its name.
 pub(super) struct CommitAccess {
     pub(super) base: PathBuf,
@@ -195,7 +217,8 @@ impl CommitAccess {
                     Repository::open(&folder)?
                 }
             };
-            Ok(Tree::Files(commit_files(&repository, commit, &all, MOST_COMMIT_BYTES)?))
+            let files = commit_files(&repository, commit, &all, MOST_COMMIT_BYTES)?.into_iter();
+            Ok(Tree::Files(files.map(|(path, bytes)| (path.to_string(), bytes)).collect()))
         })
     }
 }
@@ -223,10 +246,14 @@ mod tests {
 
     #[test]
     fn modules_of_the_corpus_are_in_the_packages_of_the_interpreter() {
-        let tree = corpus_module("json/decoder.py").unwrap().unwrap();
-        let name = tree.module("json/decoder.py").unwrap();
+        let corpus = Tree::corpus().unwrap();
+        let name = corpus.module("json/decoder.py").unwrap();
         assert_eq!(name, ModuleName { name: "json.decoder".into(), top: String::new() });
-        assert!(tree.module("json/encoder.py").is_none());
-        assert!(corpus_module("json/none.py").unwrap().is_none());
+        assert!(corpus.module("json/none.py").is_none());
+        assert_eq!(corpus.files("json/decoder.py").len(), 1);
+        let names = corpus.module_names(&corpus.paths().unwrap());
+        assert!(
+            ["json", "json.decoder", "heapq"].iter().all(|name| names.contains(&(*name).into()))
+        );
     }
 }

@@ -32,6 +32,14 @@ def note_reads(root):
     sys.addaudithook(audit)
 
 
+def source_of(path):
+    """The source of a compiled module."""
+    folder, _, name = path.rpartition("/")
+    if name.endswith(".pyc") and folder.endswith("/__pycache__"):
+        return f"{folder[: -len('/__pycache__')]}/{name.partition('.')[0]}.py"
+    return path
+
+
 class NotPlain(Exception):
     """A value that cannot be written."""
 

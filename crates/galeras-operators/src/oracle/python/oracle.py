@@ -38,7 +38,8 @@ class Method:
         self.id, self.name, self.qualname = about["id"], node.name, about["qualified_name"]
         self.node, self.classes = node, classes
         self.line = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-        self.candidates, self.reasons, self.rejected = [], [], None
+        self.calls, self.reasons, self.rejected = about["calls"], about["reasons"], None
+        self.candidates = []
         self.bare = copy.deepcopy(node)
         self.bare.decorator_list = []
         self.branches = 0
@@ -344,39 +345,15 @@ class Maker:
                 raise Failed("timeout", f"{script[:-3]} took more than {self.task['seconds']} s") from None
         return [ast.literal_eval(line) for line in run.stdout.decode("utf-8", "surrogatepass").split("\n") if line]
 
-    def record(self, methods):
-        scripts = [None] if {"doctests", "calls"} & set(self.task["source"]) else []
-        scripts += map(os.path.abspath, self.task["scripts"]) if "calls" in self.task["source"] else []
-        for script in scripts:
-            task = {"script": script, "methods": [(method.line, method.name) for method in methods]}
-            name = script and os.path.relpath(script, self.root)
-            try:
-                lines = self.start("record.py", task, 0)
-            except Failed as failed:
-                lines = [{"calls": [], "reasons": [], "read": [], "problem": [failed.args[1], None]}]
-            if not lines:
-                raise Failed("import", "the process that records calls ended before it was done")
-            found = lines[0]
-            self.read.update(found["read"])
-            if found["problem"] is not None:
-                text, missing = found["problem"]
-                if script is None and not any(found["calls"]):
-                    raise Failed("import", import_reason(text, missing))
-                self.problems.append(f"{name or 'doctests'}: {import_reason(text, missing)}")
-            for method, calls, reason in zip(methods, found["calls"], found["reasons"]):
-                method.reasons += [reason] if reason is not None else []
-                for arguments, place in calls:
-                    source = "doctests" if is_own(place, self.task["module"], method.qualname) else "calls"
-                    if source in self.task["source"]:
-                        method.candidates.append((arguments, source, place))
-
     def choose_candidates(self, method):
         """Recorded calls, those of doctests first, and changes of them."""
         most = self.task["per_method"]
-        rank = {"doctests": 0, "calls": 1}
         known = {}
-        for arguments, source, place in sorted(method.candidates, key=lambda call: rank[call[1]]):
-            known.setdefault(arguments, (source, place))
+        for arguments, place in method.calls:
+            source = "doctests" if is_own(place, self.task["module"], method.qualname) else "calls"
+            if source in self.task["source"]:
+                known.setdefault(arguments, (source, place))
+        known = dict(sorted(known.items(), key=lambda call: SOURCES.index(call[1][0])))
         kept = list(known.items())[: 2 * most]
         if "mutated" in self.task["source"] and kept:
             chance = random.Random(f"{self.task['seed']}:{method.id}")
@@ -491,7 +468,6 @@ class Maker:
             method.mutants = [mutant for mutant in method.mutants if mutant.get("verdict") != "invalid"]
 
     def make(self):
-        self.problems = []
         with tokenize.open(self.file) as source:
             content = source.read()
         results = {}
@@ -511,7 +487,6 @@ class Maker:
         methods = [method for method in found if isinstance(method, Method)]
         try:
             if methods:
-                self.record(methods)
                 for method in methods:
                     self.choose_candidates(method)
                 called = [method for method in methods if method.candidates]
@@ -572,19 +547,12 @@ class Maker:
     def without_cases(self, method):
         reason = max(set(method.reasons), key=lambda why: (method.reasons.count(why), why), default=None)
         if reason is None:
-            more = f" ({self.problems[0]})" if self.problems else ""
-            return {"rule": "calls", "reason": f"nothing calls it{more}"}
+            problem = self.task["problem"] or ""
+            rule = "import" if problem.startswith("the module ") else "calls"
+            return {"rule": rule, "reason": f"nothing calls it ({problem})" if problem else "nothing calls it"}
         if reason.startswith(("its result", "its arguments", "uses", "reads", "takes", "ends")):
             return {"rule": "unstable", "reason": reason}
         return {"rule": "arguments", "reason": f"no call can be repeated: an argument is {reason}"}
-
-
-def source_of(path):
-    """The source of a compiled module."""
-    folder, _, name = path.rpartition("/")
-    if name.endswith(".pyc") and folder.endswith("/__pycache__"):
-        return f"{folder[: -len('/__pycache__')]}/{name.partition('.')[0]}.py"
-    return path
 
 
 def is_own(place, module, qualname):

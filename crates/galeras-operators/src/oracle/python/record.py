@@ -1,6 +1,5 @@
-"""Runs the doctests of a module, or a test file, and records the arguments of each call of some methods."""
+"""Runs the doctests of a module, or a test file, and records the arguments of the calls of methods."""
 
-import ast
 import doctest
 import json
 import os
@@ -8,38 +7,47 @@ import threading
 import types
 
 # The most different calls of a method that are kept, and the most that are looked at.
-MOST_CALLS, MOST_LOOKS, MOST_BYTES = 120, 4000, 6000
+MOST_CALLS, MOST_LOOKS, MOST_BYTES = 60, 600, 6000
 
 
 class Recorder:
-    def __init__(self, file, methods):
-        self.file = file
-        self.wanted = {(line, name): number for number, (line, name) in enumerate(methods)}
-        self.calls = [{} for _ in methods]
-        self.looks, self.reasons = [0] * len(methods), [None] * len(methods)
-        self.first, self.busy, self.place = {}, False, ""
+    """Records the calls of all methods of some modules, by the names of module and method."""
+
+    def __init__(self, modules):
+        self.modules, self.known, self.methods = frozenset(modules), {}, {}
+        self.busy, self.place = False, ""
+
+    def method(self, frame):
+        """The calls of the frame's method; `None` if it is not of interest."""
+        code = frame.f_code
+        if id(code) not in self.known:
+            spec = frame.f_globals.get("__spec__")
+            module, name = getattr(spec, "name", None), code.co_qualname
+            found = None
+            if module in self.modules and "<" not in name:
+                found = self.methods.setdefault((module, name), {"calls": {}, "reason": None, "looks": 0})
+            # A generator is entered again after each item.
+            self.known[id(code)] = (found, frame.f_lasti, code)
+        found, first, _ = self.known[id(code)]
+        return found if frame.f_lasti <= first else None
 
     def trace(self, frame, event, _):
-        code = frame.f_code
-        if event != "call" or code.co_filename != self.file or self.busy:
+        if event != "call" or self.busy:
             return
-        number = self.wanted.get((code.co_firstlineno, code.co_name))
-        if number is None or len(self.calls[number]) >= MOST_CALLS or self.looks[number] >= MOST_LOOKS:
-            return
-        # A generator is entered again after each item.
-        if frame.f_lasti > self.first.setdefault(code, frame.f_lasti):
-            return
-        self.looks[number] += 1
         self.busy = True
         try:
+            method = self.method(frame)
+            if method is None or len(method["calls"]) >= MOST_CALLS or method["looks"] >= MOST_LOOKS:
+                return
+            method["looks"] += 1
             text = repr(encoded(arguments_of(frame)))
             if len(text) > MOST_BYTES:
                 raise NotPlain("a large value")
-            self.calls[number].setdefault(text, self.place)
+            method["calls"].setdefault(text, self.place)
         except NotPlain as error:
-            self.reasons[number] = str(error)
+            method["reason"] = str(error)
         except Exception as error:
-            self.reasons[number] = f"a value whose parts raise {type(error).__name__}"
+            method["reason"] = f"a value whose parts raise {type(error).__name__}"
         finally:
             self.busy = False
 
@@ -119,28 +127,35 @@ def run_script(recorder, path):
 
 
 def main():
-    task = ast.literal_eval(sys.stdin.read())
+    task = json.load(sys.stdin)
     out = os.dup(1)
     silent = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(silent, fd)
     sys.path.pop(0)
-    note_reads(task["root"] + "/")
-    recorder = Recorder(task["file"], task["methods"])
+    root, top, file = (os.path.abspath(task[name]) for name in ("root", "top", "file"))
+    note_reads(root + "/")
+    recorder = Recorder(task["modules"])
     problem = None
     try:
-        module = load(task["module"], task["file"], task["top"], task["root"])
-        if task["script"] is None:
-            run_doctests(recorder, module)
+        if task["module"] is None:
+            sys.path[:0] = [root, f"{root}/src"]
+            run_script(recorder, file)
         else:
-            run_script(recorder, task["script"])
+            run_doctests(recorder, load(task["module"], file, top, root))
     except BaseException as error:
-        missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
-        problem = [f"{type(error).__name__}: {error}", missing]
-    calls = [list(map(list, calls.items())) for calls in recorder.calls]
-    with os.fdopen(out, "w", encoding="utf-8", errors="surrogatepass") as file:
-        file.write(repr({"calls": calls, "reasons": recorder.reasons, "problem": problem, "read": sorted(READ)}))
-        file.flush()
+        problem = f"{type(error).__name__}: {error}"
+        if isinstance(error, ImportError) and getattr(error, "name", None):
+            problem = f"the module {error.name} is missing ({problem}); name an interpreter that has it with `python`"
+    methods = {}
+    for (module, name), found in recorder.methods.items():
+        if found["looks"]:
+            calls = list(map(list, found["calls"].items()))
+            methods.setdefault(module, {})[name] = {"calls": calls, "reason": found["reason"]}
+    read = sorted({os.path.relpath(source_of(path), root) for path in {*READ, file}})
+    with os.fdopen(out, "w", encoding="utf-8") as result:
+        json.dump({"methods": methods, "problem": problem, "read": read}, result)
+        result.flush()
         # Threads that a test has left would keep the process.
         os._exit(0)
 
