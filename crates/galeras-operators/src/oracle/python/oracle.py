@@ -388,7 +388,7 @@ class Maker:
             ]
             lines = self.start("run.py", {"methods": wanted, "mutants": False, "clocks": turn == 0}, turn)
             if lines and type(lines[0]) is dict:
-                raise Failed("import", import_reason(lines[0]["failed"], lines[0]["missing"]))
+                raise Failed(*import_failure(lines[0]["failed"], lines[0]["missing"]))
             if len(lines) != len(methods) + 1:
                 raise Failed("import", "the process that runs the cases ended before it was done")
             self.needed.update(lines.pop())
@@ -562,10 +562,12 @@ def is_own(place, module, qualname):
     return place in [f"doctest of {owner}" for owner in owners]
 
 
-def import_reason(text, missing):
+def import_failure(text, missing):
     if missing:
-        return f"the module {missing} is missing ({text}); name an interpreter that has it with `python`"
-    return f"the module cannot be imported: {text}"
+        return "import", f"the module {missing} is missing ({text}); name an interpreter that has it with `python`"
+    if text.startswith("RuntimeError: the interpreter itself"):
+        return "loaded", text.partition(": ")[2]
+    return "import", f"the module cannot be imported: {text}"
 
 
 if __name__ == "__main__":
