@@ -303,7 +303,12 @@ fn mistakes_in_arguments_are_found_before_anything_runs() {
             ("root: src", "root: none", "missing-file", "none"),
             ("seed: 1, root: src", "seed: 1, root: src, timeout: 5x", "wrong-value", "10m"),
             ("seed: 1, root: src", "seed: 1, root: src, python: none", "missing-file", "none"),
-            ("seed: 1, root: src", "seed: 1, root: src, scripts: ['[']", "bad-pattern", "scripts"),
+            (
+                "seed: 1, root: src",
+                "seed: 1, root: src, scripts: ['[']",
+                "bad-pattern",
+                "character class",
+            ),
             (", modules: oracles.modules", "", "missing-argument", "modules"),
             ("oracle_id: method", "oracle_id: methods", "unknown-column", "method"),
             ("timeout: 5s", "timeout: 5s, expected: x", "conflicting-arguments", "oracle"),
