@@ -9,9 +9,10 @@ import time
 
 import _signal as signal
 
-# Processor time of a case of the module and of a mutant, and time on the clock for those that wait. A
-# child that takes longer ends.
-CASE_SECONDS, MUTANT_SECONDS, CASE_WAIT = 0.25, 0.5, 10.0
+# Processor time of a case, and time on the clock for those that wait. A child that takes longer ends.
+CASE_SECONDS, CASE_WAIT = 0.1, 10.0
+# A mutant has this many times the time of the method, and this much more.
+MUTANT_FACTOR, MUTANT_SECONDS = 5, 0.3
 ENDED_BY_TIME = (int(signal.SIGPROF), int(signal.SIGALRM))
 CLOCKS = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime"}
 OUTSIDE = {
@@ -54,12 +55,17 @@ class Watch:
                 self.used = "reads the clock"
 
 
-def run_cases(function, cases, watch, hits, seconds):
+def limit(seconds):
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, CASE_WAIT + seconds)
+
+
+def run_cases(function, cases, watch, hits, seconds=None):
     """Yields for each case its outcome as text, why there is none, and the branches that it took."""
     for arguments in cases:
         hits.clear()
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        signal.setitimer(signal.ITIMER_REAL, CASE_WAIT)
+        if seconds is not None:
+            limit(seconds)
         watch.used = None
         watch.active = True
         if watch.clocks:
@@ -127,22 +133,29 @@ def outcomes(function, method, watch, hits):
 def verdicts(function, method, watch, hits):
     """For each mutant: `killed` by a case, `survived`, `timeout`, or `invalid`."""
 
-    def judge(code, send):
+    def verdict():
+        results = run_cases(function, method["cases"], watch, hits)
+        for (end, _, _), wanted in zip(results, method["expected"]):
+            if end is None or not same(eval(wanted), eval(end)):
+                return "killed"
+        return "survived"
+
+    def judge(code, seconds, send):
         try:
             replace_code(function, code)
         except ValueError:
-            return send("invalid")
-        results = run_cases(function, method["cases"], watch, hits, MUTANT_SECONDS)
-        for (end, _, _), wanted in zip(results, method["expected"]):
-            if end is None or not same(eval(wanted), eval(end)):
-                return send("killed")
-        send("survived")
+            return send(["invalid", 0])
+        limit(seconds)
+        begin = time.process_time()
+        send([verdict(), time.process_time() - begin])
 
-    found = []
+    found, seconds = [], CASE_SECONDS * (len(method["cases"]) + 10)
     for code in method["mutants"]:
-        lines, ended_by = child(lambda send: judge(code, send), write_line)
+        lines, ended_by = child(lambda send: judge(code, seconds, send), write_line)
         late = "timeout" if ended_by in ENDED_BY_TIME else "killed"
-        found.append(lines[0] if lines else late)
+        found.append(lines[0][0] if lines else late)
+        if len(found) == 1 and lines:
+            seconds = MUTANT_FACTOR * lines[0][1] + MUTANT_SECONDS
     return found
 
 
