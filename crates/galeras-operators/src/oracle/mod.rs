@@ -553,7 +553,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Makes the oracles of all modules: records calls, tree by tree, and grades what they give.
+    /// Makes the oracles: records calls, tree by tree, and grades what they give.
     async fn complete(&mut self, groups: Vec<Group>) -> Result<Vec<Made>, StepError> {
         let mut made = Vec::new();
         let mut trees: BTreeMap<TreeKey, Vec<Group>> = BTreeMap::new();

@@ -87,7 +87,7 @@ pub(super) struct ModuleResult {
     pub(super) content: String,
     /// The texts of other files that it needs, by their paths.
     pub(super) files: BTreeMap<String, String>,
-    /// The paths of all files of the tree that were read.
+    /// The paths of the files of the tree that were read.
     pub(super) read: Vec<String>,
     pub(super) methods: BTreeMap<String, MethodResult>,
 }
@@ -172,7 +172,7 @@ impl Runner {
             "root": tree.root(),
             "methods": group.methods,
             "problem": group.problem,
-            "seconds": self.timeout.as_secs().max(1),
+            "seconds": self.timeout.as_secs().max(1) * u64::from(PATIENCE),
             "source": settings.source,
             "seed": settings.seed,
             "per_method": settings.per_method,

@@ -65,7 +65,7 @@ pub(super) struct ModuleName {
 const INSIDE: &str = "tree";
 /// The most bytes of a file that is read.
 const MOST_FILE_BYTES: u64 = 16 << 20;
-/// Folders of a tree that have nothing of its own.
+/// Folders that do not belong to the source code of a tree.
 const PASSED_OVER: [&str; 3] = [".git", "__pycache__", "site-packages"];
 
 impl Tree {
@@ -95,7 +95,7 @@ impl Tree {
         }
     }
 
-    /// The paths of all files.
+    /// The paths of the files.
     pub(super) fn paths(&self) -> Result<BTreeSet<String>, StepError> {
         let root = match self {
             Self::Corpus(files) | Self::Files(files) => return Ok(files.keys().cloned().collect()),
@@ -137,7 +137,7 @@ impl Tree {
         is_module.then(|| module_name(path, |folder| self.is_package(folder)))
     }
 
-    /// The names of all modules of the tree with these paths.
+    /// The names of the modules among these paths.
     pub(super) fn module_names(&self, paths: &BTreeSet<String>) -> Vec<String> {
         let is_package = |folder: &str| match self {
             Self::Corpus(_) => true,
@@ -187,7 +187,7 @@ pub(super) fn script_patterns(patterns: &[String]) -> Result<GlobSet, globset::E
     set.build()
 }
 
-/// What reading a commit needs besides its name.
+/// The folders and consents that reading a commit needs.
 pub(super) struct CommitAccess {
     pub(super) base: PathBuf,
     pub(super) downloads: PathBuf,

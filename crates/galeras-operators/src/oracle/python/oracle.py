@@ -2,7 +2,7 @@
 cases, and grades them with mutants of the method.
 
 The task is a JSON object on standard input, and the result one on standard output. The steps run in
-processes of their own, since they change the module or import it anew."""
+separate processes, since they change the module or import it anew."""
 
 import ast
 import copy
@@ -327,7 +327,7 @@ class Maker:
         self.read, self.needed = {self.file}, set()
 
     def start(self, script, task, turn):
-        """Runs a step in a process of its own, and returns the lines of its output."""
+        """Runs a step in a fresh process, and returns the lines of its output."""
         task = {"module": self.task["module"], "file": self.file, "top": self.top, "root": self.root, **task}
         surroundings = SURROUNDINGS[turn % len(SURROUNDINGS)]
         with tempfile.TemporaryDirectory() as folder:

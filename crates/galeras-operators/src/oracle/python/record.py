@@ -11,7 +11,7 @@ MOST_CALLS, MOST_LOOKS, MOST_BYTES = 60, 600, 6000
 
 
 class Recorder:
-    """Records the calls of all methods of some modules, by the names of module and method."""
+    """Records the calls of the methods of some modules, by the names of module and method."""
 
     def __init__(self, modules):
         self.modules, self.known, self.methods = frozenset(modules), {}, {}

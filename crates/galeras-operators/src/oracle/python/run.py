@@ -111,7 +111,7 @@ def write_line(to, line):
 
 
 def outcomes(function, method, watch, hits):
-    """The results of all cases. One that ends its process is left out, and the next ones run in another."""
+    """The results of the cases. One that ends its process is left out, and the next ones run in another."""
     cases, results = method["cases"], []
     while len(results) < len(cases):
         rest = cases[len(results) :]
