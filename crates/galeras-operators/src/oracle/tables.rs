@@ -1,6 +1,6 @@
 //! The output tables of `oracle`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef};
@@ -199,6 +199,7 @@ pub(super) fn tables(
     let mut rejected: BTreeMap<usize, Rejected<'_>> =
         without.iter().map(|(row, (rule, reason))| (*row, Rejected { rule, reason })).collect();
     let (mut module_rows, mut mutant_rows) = (Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
     for (module, id) in made.iter().zip(&ids) {
         let mut has_oracle = false;
         for (row, method) in &module.rows {
@@ -221,7 +222,8 @@ pub(super) fn tables(
                 }
             }
         }
-        if has_oracle {
+        // Copies of a repository have the same commits.
+        if has_oracle && seen.insert(id) {
             module_rows.push(Module {
                 module_id: id,
                 module: &module.result.name,
