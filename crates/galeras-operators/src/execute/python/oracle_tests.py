@@ -17,7 +17,10 @@ def agrees(number):
 
 def difference(number):
     _, wanted, call = CASES[number]
-    return f"{call} {short(FOUND.get(number))}, not {short(ast.literal_eval(wanted))}"
+    found, wanted = short(FOUND.get(number)), short(ast.literal_eval(wanted))
+    if found == wanted:
+        return f"{call} {found}, but its arguments change in another way"
+    return f"{call} {found}, and the original {wanted}"
 
 
 def short(end):
