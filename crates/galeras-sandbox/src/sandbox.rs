@@ -250,18 +250,24 @@ mod run {
             specification.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
         if !hidden.is_empty() {
             let whole = std::mem::take(&mut all);
+            let folders: Vec<PathBuf> = whole
+                .iter()
+                .filter(|readable| readable.path == readable.real)
+                .map(|readable| readable.real.clone())
+                .collect();
             for readable in whole {
-                show_rest(readable, &hidden, &mut all)
+                show_rest(readable, &folders, &hidden, &mut all)
                     .map_err(|error| SandboxError::machine("hiding files", error))?;
             }
         }
         Ok(outermost(all))
     }
 
-    /// Adds a path without these files. Of a folder that holds one of them, the other entries are shown one
-    /// by one.
+    /// Adds a path without the hidden files. Of a folder that holds one of them, the other entries are shown
+    /// one by one, with links that stay within the folders that programs may see.
     fn show_rest(
         readable: Readable,
+        folders: &[PathBuf],
         hidden: &[PathBuf],
         all: &mut Vec<Readable>,
     ) -> io::Result<()> {
@@ -272,14 +278,17 @@ mod run {
             all.push(readable);
             return Ok(());
         }
-        // The folder behind a link is shown where it is.
-        if readable.path == readable.real {
+        let is_within = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+        // The folder behind a link may be shown where it is.
+        if readable.path == readable.real || !is_within(&readable.real) {
             for entry in fs::read_dir(&readable.real)? {
                 let path = readable.real.join(entry?.file_name());
-                // A link may lead nowhere.
-                if let Ok(real) = path.canonicalize() {
+                // A link may lead nowhere, or to something that is not to be seen.
+                if let Ok(real) = path.canonicalize()
+                    && (real == path || is_within(&real))
+                {
                     let entry = Readable { path, real, writable: readable.writable, hollow: false };
-                    show_rest(entry, hidden, all)?;
+                    show_rest(entry, folders, hidden, all)?;
                 }
             }
         }
