@@ -81,6 +81,7 @@ mod model_comparisons;
 mod money;
 mod named_checks;
 mod nothing_matched;
+mod oracle;
 mod output_origins;
 mod output_places;
 mod outputs;

@@ -276,7 +276,11 @@ fn restrict_files(
     let level =
         if launch.is_probe() { CompatLevel::BestEffort } else { CompatLevel::HardRequirement };
     let proc = launch.confinement.namespaces.then_some(Path::new("/proc"));
-    let readable = launch.readable.iter().map(|readable| readable.real.as_path()).chain(proc);
+    let hollow = launch.readable.iter().filter(|readable| readable.hollow);
+    // Python finds modules only in a folder that it can list.
+    let listed = hollow.map(|readable| readable.real.as_path()).chain(launch.directory.as_deref());
+    let readable = launch.readable.iter().filter(|readable| !readable.hollow);
+    let readable = readable.map(|readable| readable.real.as_path()).chain(proc);
     let shared = launch.readable.iter().filter(|readable| readable.writable);
     let writable = shared.map(|readable| readable.real.as_path());
     let rule = |path: &Path, access: BitFlags<AccessFs>| {
@@ -303,8 +307,7 @@ fn restrict_files(
             .add_rules(path_beneath_rules(DEVICES, AccessFs::from_file(abi)))?
             // Written to, it is shared memory that no limit counts.
             .add_rules(path_beneath_rules([ZERO], AccessFs::ReadFile))?
-            // Python finds modules only in a folder that it can list.
-            .add_rules(path_beneath_rules(launch.directory.as_ref(), AccessFs::ReadDir))?
+            .add_rules(listed.filter_map(|path| rule(path, AccessFs::ReadDir.into())))?
             .restrict_self()
     };
     let status = restrict().step("confining with Landlock")?;

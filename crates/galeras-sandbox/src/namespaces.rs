@@ -166,7 +166,7 @@ fn expose(root: &Path, readable: &Readable) -> io::Result<()> {
         }
     }
     // A writable folder in a read-only one needs a separate mount.
-    if !is_there || readable.writable {
+    if !readable.hollow && (!is_there || readable.writable) {
         let source = open_without_links(&readable.real)?;
         mount_bind_recursive(format!("/proc/self/fd/{}", source.as_raw_fd()), &target)?;
     }

@@ -63,6 +63,8 @@ pub(crate) struct Readable {
     pub(crate) path: PathBuf,
     pub(crate) real: PathBuf,
     pub(crate) writable: bool,
+    /// A folder of which only the names can be read: its entries are readable one by one.
+    pub(crate) hollow: bool,
 }
 
 /// The layers to apply.

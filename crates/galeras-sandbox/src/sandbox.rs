@@ -251,7 +251,7 @@ mod run {
         let real = |path: &&str| {
             let path = PathBuf::from(*path);
             let real = path.canonicalize().ok()?;
-            Some(Readable { path, real, writable: false })
+            Some(Readable { path, real, writable: false, hollow: false })
         };
         paths.iter().filter_map(real).collect()
     }
@@ -279,7 +279,54 @@ mod run {
         for path in &specification.writable {
             show(sandbox, path, true, &mut all)?;
         }
+        let hidden: Vec<PathBuf> =
+            specification.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        if !hidden.is_empty() {
+            let whole = std::mem::take(&mut all);
+            let folders: Vec<PathBuf> = whole
+                .iter()
+                .filter(|readable| readable.path == readable.real)
+                .map(|readable| readable.real.clone())
+                .collect();
+            for readable in whole {
+                show_rest(readable, &folders, &hidden, &mut all)
+                    .map_err(|error| SandboxError::machine("hiding files", error))?;
+            }
+        }
         Ok(outermost(all))
+    }
+
+    /// Adds a path without the hidden files. Of a folder that holds one of them, the other entries are shown
+    /// one by one, with links that stay within the folders that programs may see.
+    fn show_rest(
+        readable: Readable,
+        folders: &[PathBuf],
+        hidden: &[PathBuf],
+        all: &mut Vec<Readable>,
+    ) -> io::Result<()> {
+        if hidden.contains(&readable.real) {
+            return Ok(());
+        }
+        if !hidden.iter().any(|file| file.starts_with(&readable.real)) {
+            all.push(readable);
+            return Ok(());
+        }
+        let is_within = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+        // The folder behind a link may be shown where it is.
+        if readable.path == readable.real || !is_within(&readable.real) {
+            for entry in fs::read_dir(&readable.real)? {
+                let path = readable.real.join(entry?.file_name());
+                // A link may lead nowhere, or to something that is not to be seen.
+                if let Ok(real) = path.canonicalize()
+                    && (real == path || is_within(&real))
+                {
+                    let entry = Readable { path, real, writable: readable.writable, hollow: false };
+                    show_rest(entry, folders, hidden, all)?;
+                }
+            }
+        }
+        all.push(Readable { hollow: true, writable: false, ..readable });
+        Ok(())
     }
 
     /// Adds a path that the program may see, or, if a sealed folder is in it, the other entries.
@@ -294,7 +341,7 @@ mod run {
         }
         sandbox.check_visible(path, &real)?;
         let Some(sealed) = sandbox.sealed.iter().find(|sealed| sealed.starts_with(&real)) else {
-            all.push(Readable { path: path.to_owned(), real, writable });
+            all.push(Readable { path: path.to_owned(), real, writable, hollow: false });
             return Ok(());
         };
         if writable {
@@ -318,8 +365,11 @@ mod run {
     /// Parents first, without what is below one of them and thus there already.
     fn outermost(mut all: Vec<Readable>) -> Vec<Readable> {
         all.sort_by(|a, b| (&a.real, b.writable).cmp(&(&b.real, a.writable)));
-        let folders: Vec<(PathBuf, bool)> =
-            all.iter().map(|readable| (readable.real.clone(), readable.writable)).collect();
+        let folders: Vec<(PathBuf, bool)> = all
+            .iter()
+            .filter(|readable| !readable.hollow)
+            .map(|readable| (readable.real.clone(), readable.writable))
+            .collect();
         let below = |path: &Path, writable: bool| {
             folders.iter().any(|(folder, shared)| {
                 folder != path && path.starts_with(folder) && (*shared || !writable)

@@ -60,6 +60,9 @@ pub struct Specification {
     /// Folders that the program may also write to, within the rights of its user. Files in them stay, and
     /// no limit but that of their size counts them.
     pub writable: Vec<PathBuf>,
+    /// Files in folders that are readable, which the program must not see: the library's copy of a module
+    /// of which the program has another one. Their names can be listed.
+    pub hidden: Vec<PathBuf>,
     /// The folder in which the program starts instead of [`WORK`]. It exists inside, but only those of
     /// its files do that are readable. Without a mount namespace, the names of the others can be listed.
     pub directory: Option<PathBuf>,
@@ -86,6 +89,7 @@ impl Specification {
             files: Vec::new(),
             readable: Vec::new(),
             writable: Vec::new(),
+            hidden: Vec::new(),
             directory: None,
             patience: Duration::ZERO,
             environment: BTreeMap::new(),

@@ -206,6 +206,33 @@ fn a_path_that_has_become_a_link_is_refused() {
     }
 }
 
+#[test]
+fn hidden_files_are_not_there() {
+    let folder = open_folder();
+    for name in ["a/b/hidden", "a/b/other", "a/other"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{name}\n")).unwrap();
+    }
+    // Such a link would show what no other rule does.
+    let secret = open_folder();
+    fs::write(secret.path().join("secret"), "secret\n").unwrap();
+    let link = folder.path().join("a/link");
+    std::os::unix::fs::symlink(secret.path().join("secret"), link).unwrap();
+    for sandbox in sandboxes() {
+        let root = folder.path().display();
+        let files = ["a/b/hidden", "a/b/other", "a/other", "a/link"];
+        let files: Vec<String> = files.iter().map(|name| format!("{root}/{name}")).collect();
+        let specification = Specification {
+            readable: vec![folder.path().to_owned()],
+            hidden: vec![folder.path().join("a/b/hidden")],
+            ..shell(&format!("cat {} 2>&-; ls {root}/a/b/other", files.join(" ")))
+        };
+        let expected = format!("a/b/other\na/other\n{root}/a/b/other\n");
+        assert_eq!(run(&sandbox, specification).stdout.text(), expected);
+    }
+}
+
 /// A folder that anyone may use, as sandboxes of root are another user.
 fn open_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

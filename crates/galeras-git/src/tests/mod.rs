@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::{
-    ChangedMethod, CommitFacts, GitError, GitErrorKind, MineOptions, Mining, Repository, Sink,
-    Window, guarded, plan,
+    ChangedMethod, CommitFacts, GitError, GitErrorKind, MineOptions, Mining, ObjectId, Repository,
+    Sink, Window, commit_files, guarded, plan,
 };
 
 /// 2022-01-01T00:00:00Z in seconds since 1970.
@@ -234,4 +234,28 @@ fn files_below(dir: &Path) -> Vec<PathBuf> {
     }
     files.sort();
     files
+}
+
+#[test]
+fn the_files_of_a_commit_are_those_of_its_tree() {
+    let mut made = TestRepository::new();
+    made.write("a.py", "1");
+    made.write("pkg/b.py", "2");
+    made.write("pkg/c.txt", "3");
+    let first = made.commit();
+    made.write("a.py", "4");
+    let second = made.commit();
+    let repository = Repository::open(made.dir()).unwrap();
+    let read = |commit: &str, most: u64| -> Result<Vec<(String, String)>, GitError> {
+        let commit = ObjectId::from_hex(commit.as_bytes()).unwrap();
+        let files = commit_files(&repository, commit, &python_files(), most)?;
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ok(files.into_iter().map(|(path, bytes)| (path.to_string(), text(bytes))).collect())
+    };
+    let named = |files: &[(&str, &str)]| -> Vec<(String, String)> {
+        files.iter().map(|(path, text)| (path.to_string(), text.to_string())).collect()
+    };
+    assert_eq!(read(&first, 100).unwrap(), named(&[("a.py", "1"), ("pkg/b.py", "2")]));
+    assert_eq!(read(&second, 100).unwrap(), named(&[("a.py", "4"), ("pkg/b.py", "2")]));
+    fails(read(&second, 1), GitErrorKind::Limit, "more than");
 }

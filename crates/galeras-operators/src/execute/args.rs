@@ -7,14 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::language::Language;
 use crate::sandbox::SandboxArg;
+use galeras_base::id::ID;
 use galeras_operator::ArgError;
 use galeras_workflow::code::Code;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecuteArgs {
-    /// A template of the program: the model's code, and the code around it.
+    /// A template of the program: the model's code, and the code around it. With the port `oracle`, the
+    /// method that replaces the original: all of it, from `def` on.
     pub(super) program: String,
+    /// With the port `oracle`: the column with the `id` of the method whose oracle judges the row.
+    #[serde(default = "id")]
+    pub(super) oracle_id: String,
     /// A template of the tests, in the language of the program. Nothing in it may come from the
     /// model. Python's run in another process than the program; others are put after it.
     #[serde(default)]
@@ -66,6 +71,10 @@ pub(super) struct ExecuteArgs {
     /// `none`, `command` and most rights need consent.
     #[serde(default)]
     pub(super) sandbox: SandboxArg,
+}
+
+fn id() -> String {
+    ID.into()
 }
 
 fn timeout() -> String {
@@ -142,12 +151,28 @@ impl ExecuteArgs {
     }
 
     /// The mistakes in how arguments go together.
-    pub(super) fn conflicts(&self) -> Vec<ArgError> {
+    pub(super) fn conflicts(&self, has_oracle: bool) -> Vec<ArgError> {
         let mut errors = Vec::new();
         let mut conflict = |path: &str, message: &str, help: &str| {
             let error = ArgError::new(path, Code::ConflictingArguments, message);
             errors.push(error.help(help));
         };
+        if has_oracle {
+            let given = [
+                ("expected", self.expected.is_some()),
+                ("stdin", self.stdin.is_some()),
+                ("reference", self.reference.is_some()),
+                ("language", self.language() != Some(Language::Python)),
+            ];
+            for (path, _) in given.into_iter().filter(|(_, given)| *given) {
+                let message = format!("the oracle decides, which does not go with `{path}`");
+                conflict(
+                    path,
+                    &message,
+                    "remove one of the two; an interpreter needs `language: python`",
+                );
+            }
+        }
         if self.tests.is_some() && self.expected.is_some() {
             let message = "`tests` and `expected` both decide if a program is right";
             conflict("expected", message, "give one of them");
@@ -160,11 +185,12 @@ impl ExecuteArgs {
             let message = "`reference` and `timeout_factor` belong together";
             conflict(path, message, "timeout_factor: 4 gives four times the reference's time");
         }
-        if self.tests.is_none() && self.expected.is_none() {
+        if self.tests.is_none() && self.expected.is_none() && !has_oracle {
             let message = "nothing decides if a program is right";
             let error = ArgError::new("program", Code::MissingArgument, message);
             errors.push(error.help(
-                "give `tests`, apart from the program so that it cannot reach them, or `expected`",
+                "give `tests`, apart from the program so that it cannot reach them, `expected`, or the port \
+                 `oracle`",
             ));
         }
         if self.timeout_factor.is_some_and(|factor| !factor.is_finite() || factor <= 0.0) {
@@ -179,7 +205,7 @@ impl ExecuteArgs {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text)?;
     let seconds = number
         * match unit {
@@ -193,7 +219,7 @@ fn duration(text: &str) -> Option<Duration> {
     (seconds <= 604_800.0).then(|| Duration::from_secs_f64(seconds))
 }
 
-fn size(text: &str) -> Option<u64> {
+pub(crate) fn size(text: &str) -> Option<u64> {
     let (number, unit) = number_and_unit(text)?;
     let factor: u64 = match unit {
         "B" => 1,

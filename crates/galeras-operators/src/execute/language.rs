@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub(super) enum Language {
+pub(crate) enum Language {
     #[default]
     Python,
     Bash,
@@ -154,7 +154,7 @@ impl Language {
 
     /// The first line that the toolchain prints about its version; `None` if it is not installed.
     /// It is asked once.
-    pub(super) fn version(self) -> Option<String> {
+    pub(crate) fn version(self) -> Option<String> {
         static KNOWN: Mutex<BTreeMap<&str, Option<String>>> = Mutex::new(BTreeMap::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(self.name()).or_insert_with(|| asked(self.recipe().version)).clone()

@@ -3,6 +3,7 @@
 mod args;
 mod judge;
 mod language;
+mod oracle;
 mod runner;
 mod tables;
 
@@ -13,7 +14,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -21,9 +24,11 @@ use tokio::sync::Semaphore;
 use walkdir::WalkDir;
 
 use self::args::{ExecuteArgs, RunLimits};
-use self::runner::{NoResult, RunOutcome, RunResult, Runner, Task};
-use self::tables::{RowEnd, input_rows, tables};
+use self::oracle::{Grade, ORACLE, ORACLE_MODULES, Oracles, check_ports};
+use self::runner::{RunOutcome, RunResult, Runner, Task};
+use self::tables::{RowEnd, tables};
 use galeras_base::digest::Digest;
+use galeras_base::id::ID;
 use galeras_base::small_file;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread};
 use galeras_operator::{
@@ -36,6 +41,11 @@ use galeras_sql::functions::template::{RenderError, Row, Templates};
 use galeras_workflow::code::Code;
 
 use crate::sandbox::machine;
+
+pub(crate) use self::args::{duration, size};
+pub(crate) use self::language::Language;
+pub(crate) use self::runner::NoResult;
+pub(crate) use self::tables::{input_rows, table};
 
 /// The version of a run's question and of its kept result.
 const KEPT: u32 = 1;
@@ -57,13 +67,17 @@ impl TypedOperator for ExecuteOperator {
         version: 1,
         grain: Grain::of::<BoundExecute, _>(),
         effect: Effect::External,
-        inputs: InputPorts::One,
+        inputs: InputPorts::OneAnd(&[ORACLE, ORACLE_MODULES]),
         doc: include_str!("doc.md"),
         args_schema: args_schema::<ExecuteArgs>,
     };
 
     fn bind(args: ExecuteArgs, cx: &BindContext) -> Result<Box<dyn BoundStep>, Vec<ArgError>> {
-        let mut errors = args.conflicts();
+        let has_oracle = [ORACLE, ORACLE_MODULES].iter().any(|port| cx.inputs.contains_key(*port));
+        let mut errors = args.conflicts(has_oracle);
+        if has_oracle {
+            errors.extend(check_ports(cx, &args.oracle_id));
+        }
         errors.extend(args.sandbox.check(&cx.base));
         let limits = args.limits().map_err(|mistakes| errors.extend(mistakes)).ok();
         let input = cx.input();
@@ -96,7 +110,7 @@ impl TypedOperator for ExecuteOperator {
                 let is_known = args.command.is_none() && !args.sandbox.is_wrapped();
                 let language = args.language().filter(|_| is_known);
                 let version = language.map(|language| language.version());
-                let (base, ports) = (cx.base.clone(), tables::ports(&input));
+                let (base, ports) = (cx.base.clone(), tables::ports(&input, has_oracle));
                 let reads = reads.into_iter().collect();
                 let step = BoundExecute { args, limits, version, reads, base, ports };
                 Ok(Box::new(step) as Box<dyn BoundStep>)
@@ -153,8 +167,19 @@ impl BoundExecute {
         Ok((files, folders))
     }
 
+    /// The ids of the oracles of rows.
+    fn oracle_ids(&self, rows: &RecordBatch) -> Result<ArrayRef, StepError> {
+        let name = &self.args.oracle_id;
+        let missing = || StepError::new(format!("the input has no `{name}`"));
+        Ok(cast(rows.column_by_name(name).ok_or_else(missing)?, &DataType::Utf8)?)
+    }
+
     /// The programs of each row, or the reason why there is none.
-    fn tasks(&self, rows: &RecordBatch) -> Result<Vec<Result<RowTasks, String>>, StepError> {
+    fn tasks(
+        &self,
+        rows: &RecordBatch,
+        oracles: Option<&Oracles>,
+    ) -> Result<Vec<Result<RowTasks, NoTask>>, StepError> {
         let templates = Templates::new(self.args.templates()).map_err(|mistakes| {
             let first = mistakes.into_iter().next().map(|mistake| mistake.message);
             StepError::new(first.unwrap_or_default())
@@ -167,6 +192,10 @@ impl BoundExecute {
         let columns: Vec<(String, &dyn Array)> =
             self.reads.iter().map(column).collect::<Result<_, StepError>>()?;
         let timeout = u64::try_from(self.limits.timeout.as_millis()).unwrap_or(u64::MAX);
+        let ids = match oracles {
+            Some(_) => Some(self.oracle_ids(rows)?),
+            None => None,
+        };
         let mut tasks = Vec::with_capacity(rows.num_rows());
         for at in 0..rows.num_rows() {
             let row = Row::of(&columns, at)?;
@@ -182,23 +211,42 @@ impl BoundExecute {
                 }
             }
             if let Some(reason) = failed {
-                tasks.push(Err(reason));
+                tasks.push(Err(("template", reason)));
                 continue;
             }
-            let task = Task {
+            let mut task = Task {
                 program: texts.remove("program").unwrap_or_default(),
                 tests: texts.remove("tests"),
                 expected: texts.remove("expected"),
                 stdin: texts.remove("stdin"),
                 timeout,
+                module: None,
             };
+            let mut grade = None;
+            if let (Some(oracles), Some(ids)) = (oracles, &ids) {
+                let id = ids.as_string::<i32>();
+                let id = if id.is_null(at) { "" } else { id.value(at) };
+                match oracles.task(id, &task.program, task.tests.take()) {
+                    Ok(made) => {
+                        (task.program, task.tests) = (made.program, Some(made.tests));
+                        (task.module, grade) = (Some(made.module), Some(made.grade));
+                    }
+                    Err(reason) => {
+                        tasks.push(Err(("oracle", reason)));
+                        continue;
+                    }
+                }
+            }
             let reference = texts.remove("reference");
             let reference = reference.map(|program| Task { program, ..task.clone() });
-            tasks.push(Ok(RowTasks { task, reference }));
+            tasks.push(Ok(RowTasks { task, reference, grade }));
         }
         Ok(tasks)
     }
 }
+
+/// The rule and the reason for which a row has no programs.
+type NoTask = (&'static str, String);
 
 fn unreadable(name: &str, error: std::io::Error) -> StepError {
     StepError::new(format!("cannot read `{name}`: {error}")).because(error)
@@ -217,7 +265,7 @@ fn inner_path(name: &str) -> PathBuf {
 }
 
 /// The digest of the files of a folder: names and contents, without the caches of Python.
-fn folder_digest(folder: &Path) -> std::io::Result<Digest> {
+pub(crate) fn folder_digest(folder: &Path) -> std::io::Result<Digest> {
     let mut files = Vec::new();
     let entries = WalkDir::new(folder).sort_by_file_name().into_iter();
     for entry in entries.filter_entry(|entry| entry.file_name() != "__pycache__") {
@@ -239,19 +287,24 @@ fn folder_digest(folder: &Path) -> std::io::Result<Digest> {
 struct RowTasks {
     task: Task,
     reference: Option<Task>,
+    grade: Option<Grade>,
 }
 
 impl BoundStep for BoundExecute {
     fn args(&self) -> Value {
         let templates: Value =
             self.args.templates().into_iter().map(|(name, text)| json!([name, text])).collect();
-        json!({
+        let mut args = json!({
             "templates": templates,
             "timeout": u64::try_from(self.limits.timeout.as_millis()).unwrap_or(u64::MAX),
             "timeout_factor": self.args.timeout_factor,
             "repeats": self.args.repeats,
             "setting": self.setting(),
-        })
+        });
+        if self.args.oracle_id != ID {
+            args["oracle_id"] = json!(self.args.oracle_id);
+        }
+        args
     }
 
     fn recipe_args(&self) -> Option<Value> {
@@ -329,8 +382,11 @@ impl PaidStep for BoundExecute {
         mut inputs: Inputs,
     ) -> BoxFuture<'a, Result<PaidResult, StepError>> {
         Box::pin(async move {
+            let oracles = Oracles::read(&mut inputs).await?;
             let rows = input_rows(&mut inputs).await?;
-            let tasks = self.tasks(&rows)?;
+            let tasks = self.tasks(&rows, oracles.as_ref())?;
+            let grades: Vec<Option<Grade>> =
+                tasks.iter().map(|row| row.as_ref().ok().and_then(|row| row.grade)).collect();
             let setting =
                 json!({"v": KEPT, "setting": self.setting(), "files": self.side_files()?});
             let mut executions = Executions::new(self, cx, answers, setting);
@@ -352,7 +408,8 @@ impl PaidStep for BoundExecute {
                 })
                 .collect();
             cx.retry.fetch_add(retry, Ordering::Relaxed);
-            let ports = tables(cx, &self.ports, &rows, &ends)?;
+            let grades = oracles.is_some().then_some(grades.as_slice());
+            let ports = tables(cx, &self.ports, &rows, &ends, grades)?;
             Ok(PaidResult { ports, computed: executions.computed, reused: executions.reused })
         })
     }
@@ -511,9 +568,10 @@ impl<'a> Executions<'a> {
     }
 
     /// The task of a row, with the time that its reference allows.
-    fn timed(&self, row: Result<RowTasks, String>) -> Result<Task, RowFailure> {
+    fn timed(&self, row: Result<RowTasks, NoTask>) -> Result<Task, RowFailure> {
         let failed = |rule, reason| RowFailure { rule, reason, again: false };
-        let RowTasks { mut task, reference } = row.map_err(|reason| failed("template", reason))?;
+        let RowTasks { mut task, reference, .. } =
+            row.map_err(|(rule, reason)| failed(rule, reason))?;
         let (Some(reference), Some(factor)) = (reference, self.step.args.timeout_factor) else {
             return Ok(task);
         };

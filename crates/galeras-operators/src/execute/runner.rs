@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::judge::{TestEnd, TestReport, Tester};
 use super::language::Language;
+use super::oracle::library_copies;
 use galeras_operator::StepError;
 
 /// A run may take this many times its processor time on the clock, and at least this long.
@@ -90,7 +91,7 @@ pub(super) struct RunResult {
 }
 
 /// Why a run has no result.
-pub(super) enum NoResult {
+pub(crate) enum NoResult {
     /// The run was cancelled.
     Interrupted,
     /// The machine failed; another try may succeed.
@@ -128,6 +129,9 @@ pub(super) struct Task {
     pub(super) stdin: Option<String>,
     /// The processor time, in milliseconds.
     pub(super) timeout: u64,
+    /// The module that the program has and that the interpreter's library must not show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) module: Option<String>,
 }
 
 /// Runs the programs of a step. Shared between threads.
@@ -196,6 +200,9 @@ impl Runner {
             .file(ANSWER_FILE, START)
             .file(".galeras.bin", tester.answer())
             .file("program.py", task.program.as_bytes());
+        if let Some(module) = &task.module {
+            specification.hidden = library_copies(module, &self.readable);
+        }
         specification.stdin = Input::Fd(OwnedFd::from(theirs));
         let over: OnceLock<Instant> = OnceLock::new();
         let cancelled =

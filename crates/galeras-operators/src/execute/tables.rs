@@ -9,6 +9,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use serde::Serialize;
 
+use super::oracle::Grade;
 use super::runner::{RunOutcome, RunResult};
 use crate::typed_rows;
 use galeras_operator::columns::text_field;
@@ -28,11 +29,11 @@ fn count(name: &str, about: &str, unit: &str) -> FieldRef {
 }
 
 /// The columns of [`Executed`].
-fn executed_fields() -> Vec<FieldRef> {
+fn executed_fields(has_oracle: bool) -> Vec<FieldRef> {
     let outcome = "passed, failed, error, timeout, out_of_memory or crashed";
     let flag = |name, about| describe(name, DataType::Boolean, false, about, None);
     let code = "the exit code of the program; null if a signal or a limit ended it";
-    vec![
+    let mut fields = vec![
         text_field("outcome", outcome),
         flag("passed", "all tests hold, in every run"),
         count("tests_passed", "tests that hold", "tests"),
@@ -42,7 +43,13 @@ fn executed_fields() -> Vec<FieldRef> {
         text_field("stdout", "the standard output of the program"),
         text_field("stderr", "the standard error of the program"),
         flag("flaky", "its runs have different outcomes"),
-    ]
+    ];
+    if has_oracle {
+        let score = |name, about| describe(name, DataType::Float64, true, about, None);
+        fields.push(score("coverage", "branches of the method that the oracle's cases take"));
+        fields.push(score("mutation_score", "changed methods that the oracle's cases find"));
+    }
+    fields
 }
 
 /// The columns of [`SingleRun`].
@@ -59,7 +66,7 @@ fn run_fields() -> Vec<FieldRef> {
     ]
 }
 
-pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
+pub(super) fn ports(input: &TableSchema, has_oracle: bool) -> Vec<Port> {
     let key: Vec<FieldRef> =
         input.key.iter().filter_map(|name| input.field(name).cloned()).collect();
     let mut runs = TableSchema::default().with(&key).with(&run_fields());
@@ -68,14 +75,14 @@ pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
         runs.key.push(RUN.into());
     }
     vec![
-        Port::new(MAIN, input.with(&executed_fields())),
+        Port::new(MAIN, input.with(&executed_fields(has_oracle))),
         Port::new(REJECTS, reject_table(input)),
         Port::new(RUNS, runs),
     ]
 }
 
 /// All rows of the input.
-pub(super) async fn input_rows(inputs: &mut Inputs) -> Result<RecordBatch, StepError> {
+pub(crate) async fn input_rows(inputs: &mut Inputs) -> Result<RecordBatch, StepError> {
     let input = take_input(inputs, INPUT)?;
     let schema = Arc::new(input.schema().as_arrow().clone());
     let batches = input.collect().await?;
@@ -96,6 +103,9 @@ struct Executed<'a> {
     stdout: &'a str,
     stderr: &'a str,
     flaky: bool,
+    /// Only with an oracle.
+    #[serde(flatten)]
+    grade: Option<Grade>,
 }
 
 impl<'a> Executed<'a> {
@@ -113,6 +123,7 @@ impl<'a> Executed<'a> {
             stdout: &run.stdout,
             stderr: &run.stderr,
             flaky: runs.iter().any(|other| other.outcome != run.outcome),
+            grade: None,
         })
     }
 }
@@ -132,12 +143,13 @@ struct Rejected<'a> {
     reason: &'a str,
 }
 
-/// The output ports of rows with these ends.
+/// The output ports of rows with these ends, and the grades of their oracles.
 pub(super) fn tables(
     cx: &LowerContext,
     ports: &[Port],
     rows: &RecordBatch,
     ends: &[RowEnd<'_>],
+    grades: Option<&[Option<Grade>]>,
 ) -> Result<Ports, StepError> {
     let [main, rejects, runs] = ports else {
         return Err(StepError::new("a defect: `execute` has three ports"));
@@ -146,7 +158,9 @@ pub(super) fn tables(
     for (row, end) in ends.iter().enumerate() {
         match end {
             Ok(results) => {
-                executed.extend(Executed::new(results).map(|values| (row, values)));
+                let grade = grades.and_then(|grades| grades.get(row).copied().flatten());
+                let values = Executed::new(results);
+                executed.extend(values.map(|values| (row, Executed { grade, ..values })));
                 single.extend(results.iter().enumerate().map(|(run, result)| {
                     let values = SingleRun {
                         run,
@@ -162,14 +176,14 @@ pub(super) fn tables(
         }
     }
     Ok(vec![
-        (MAIN, table(cx, &main.table, rows, &executed_fields(), executed)?),
+        (MAIN, table(cx, &main.table, rows, &executed_fields(grades.is_some()), executed)?),
         (REJECTS, table(cx, &rejects.table, rows, &reject_columns(), rejected)?),
         (RUNS, table(cx, &runs.table, rows, &run_fields(), single)?),
     ])
 }
 
 /// A table with values of its `own` for rows of the input, and the input's other columns.
-fn table<Row: Serialize>(
+pub(crate) fn table<Row: Serialize>(
     cx: &LowerContext,
     table: &TableSchema,
     rows: &RecordBatch,

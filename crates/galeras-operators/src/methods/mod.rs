@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::source::{FileSource, Origin};
+pub(crate) use self::source::{corpus_digest, corpus_files};
 use super::patterns::python_files;
 use galeras_base::id::ID;
 use galeras_operator::rejects::{reject_columns, reject_values};

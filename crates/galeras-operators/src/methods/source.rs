@@ -270,13 +270,13 @@ const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python-stdlib.zs
 const BYTES: &str = env!("GALERAS_STDLIB_BYTES");
 const DIGEST: &str = env!("GALERAS_STDLIB_DIGEST");
 
-fn corpus_digest() -> Result<Digest, StepError> {
+pub(crate) fn corpus_digest() -> Result<Digest, StepError> {
     DIGEST.parse().map_err(|_| StepError::new("the packed corpus has no digest"))
 }
 
 /// The corpus that the binary carries: CPython's standard library, packed by `build.rs`. Its files
 /// are in the order of their paths.
-fn corpus_files() -> Result<Vec<(String, Vec<u8>)>, StepError> {
+pub(crate) fn corpus_files() -> Result<Vec<(String, Vec<u8>)>, StepError> {
     let damaged = || StepError::new("the packed corpus is damaged");
     let bytes = BYTES.parse().map_err(|_| damaged())?;
     let packed = zstd::bulk::decompress(PACKED, bytes)?;

@@ -1,0 +1,192 @@
+"""Runs cases of the methods of one module on the module itself, on changed methods, or on both.
+
+Standard input is a task as a Python literal, and a line of standard output has the results of a method.
+Each method is run in a child, so that it finds the module as it was imported."""
+
+import marshal
+import os
+import time
+
+import _signal as signal
+
+# Processor time of a case, and time on the clock for those that wait. A child that takes longer ends.
+CASE_SECONDS, CASE_WAIT = 0.1, 10.0
+# A mutant has this many times the time of the method, and this much more.
+MUTANT_FACTOR, MUTANT_SECONDS = 5, 0.3
+ENDED_BY_TIME = (int(signal.SIGPROF), int(signal.SIGALRM))
+CLOCKS = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime"}
+OUTSIDE = {
+    "os.listdir": "files", "os.scandir": "files", "os.remove": "files", "os.mkdir": "files", "os.rename": "files",
+    "os.system": "processes", "os.fork": "processes", "os.exec": "processes", "os.posix_spawn": "processes",
+    "subprocess.Popen": "processes", "os.kill": "processes", "ctypes.dlopen": "native libraries",
+}  # fmt: skip
+
+
+class Watch:
+    """Notes what a case uses besides its arguments."""
+
+    def __init__(self, root):
+        self.active, self.used, self.root = False, None, root
+        sys.addaudithook(self.audit)
+
+    def audit(self, event, args):
+        if not self.active:
+            return
+        kind = OUTSIDE.get(event)
+        if kind is None and event.startswith("socket."):
+            kind = "the network"
+        if event == "open" and not (str(args[0]).startswith(self.root) or self.is_import()):
+            kind = "files"
+        if kind is not None and self.used is None:
+            self.used = f"uses {kind}"
+
+    def is_import(self):
+        frame = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
+
+    def profile(self, frame, event, function):
+        if event == "c_call" and function.__name__ in CLOCKS and self.used is None:
+            owner = getattr(function, "__self__", None)
+            if getattr(owner, "__name__", None) in ("time", "datetime", "date"):
+                self.used = "reads the clock"
+
+
+def limit(seconds):
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, CASE_WAIT + seconds)
+
+
+def run_cases(function, cases, watch, hits, seconds=None):
+    """Yields for each case its outcome as text, why there is none, and the branches that it took."""
+    for arguments in cases:
+        hits.clear()
+        if seconds is not None:
+            limit(seconds)
+        watch.used = None
+        watch.active = True
+        if watch.clocks:
+            sys.setprofile(watch.profile)
+        try:
+            end, reason = repr(outcome(function, eval(arguments))), None
+        except NotPlain as error:
+            end, reason = None, f"its result is {error}"
+        except BaseException as error:
+            end, reason = None, f"its arguments cannot be made again: {type(error).__name__}: {error}"
+        sys.setprofile(None)
+        watch.active = False
+        yield [end, watch.used or reason, sorted(hits)]
+
+
+def child(work, write):
+    """Runs `work` in a child, whose lines come through a pipe. Returns its lines and how it ended."""
+    read, to = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        try:
+            work(lambda line: write(to, line))
+            write(to, {"read": sorted(READ)})
+        finally:
+            os._exit(0)
+    os.close(to)
+    parts = []
+    while part := os.read(read, 1 << 16):
+        parts.append(part)
+    os.close(read)
+    _, status = os.waitpid(pid, 0)
+    lines = [eval(line) for line in b"".join(parts).split(b"\n")[:-1]]
+    if lines and type(lines[-1]) is dict:
+        READ.update(lines.pop()["read"])
+    return lines, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def write_line(to, line):
+    data = memoryview(repr(line).encode("utf-8", "surrogatepass") + b"\n")
+    while data:
+        data = data[os.write(to, data) :]
+
+
+def outcomes(function, method, watch, hits):
+    """The results of the cases. One that ends its process is left out, and the next ones run in another."""
+    cases, results = method["cases"], []
+    while len(results) < len(cases):
+        rest = cases[len(results) :]
+
+        def work(send):
+            if method["branches"] is not None:
+                replace_code(function, method["branches"])
+            for result in run_cases(function, rest, watch, hits, CASE_SECONDS):
+                send(result)
+
+        lines, ended_by = child(work, write_line)
+        results += lines
+        if len(results) < len(cases):
+            reason = "takes too long" if ended_by in ENDED_BY_TIME else "ends its process"
+            results.append([None, reason, []])
+    return results
+
+
+def verdicts(function, method, watch, hits):
+    """For each mutant: `killed` by a case, `survived`, `timeout`, or `invalid`."""
+
+    def verdict():
+        results = run_cases(function, method["cases"], watch, hits)
+        for (end, _, _), wanted in zip(results, method["expected"]):
+            if end is None or not same(eval(wanted), eval(end)):
+                return "killed"
+        return "survived"
+
+    def judge(code, seconds, send):
+        try:
+            replace_code(function, code)
+        except ValueError:
+            return send(["invalid", 0])
+        limit(seconds)
+        begin = time.process_time()
+        send([verdict(), time.process_time() - begin])
+
+    found, seconds = [], CASE_SECONDS * (len(method["cases"]) + 10)
+    for code in method["mutants"]:
+        lines, ended_by = child(lambda send: judge(code, seconds, send), write_line)
+        late = "timeout" if ended_by in ENDED_BY_TIME else "killed"
+        found.append(lines[0][0] if lines else late)
+        if len(found) == 1 and lines:
+            seconds = MUTANT_FACTOR * lines[0][1] + MUTANT_SECONDS
+    return found
+
+
+def replace_code(function, text):
+    function.__code__ = marshal.loads(bytes.fromhex(text))
+
+
+def main():
+    task = eval(sys.stdin.read())
+    out = os.dup(1)
+    silent = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(silent, fd)
+    sys.path.pop(0)
+    note_reads(task["root"] + "/")
+    watch, hits = Watch(task["root"] + "/"), set()
+    watch.clocks = task["clocks"]
+    try:
+        module = load(task["module"], task["file"], task["top"], task["root"])
+    except BaseException as error:
+        missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
+        return write_line(out, {"failed": f"{type(error).__name__}: {error}", "missing": missing})
+    module.galeras_branch = hits.add
+    run = verdicts if task["mutants"] else outcomes
+    for method in task["methods"]:
+        function = function_at(task["file"], method["line"], method["name"])
+        if function is None:
+            write_line(out, None)
+            continue
+        write_line(out, run(function, method, watch, hits))
+    write_line(out, sorted(READ))
+
+
+main()
