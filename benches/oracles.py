@@ -3,22 +3,23 @@
 
 What it shows, in parts that `--only` selects:
 
-- library: the bundled library on `python3` and on each `--python`: methods with an oracle by source,
-  and why the others have none; those with three cases and more, and their median mutation score; the
-  wall time; then each method runs three times against its own cases next to busy processes, and a
-  rerun executes nothing
+- library: the bundled library on `python3` and on each `--python`: methods with an oracle by
+  source, and why the others have none; those with three cases and more, and their median mutation
+  score; the wall time; then each method runs three times against its own cases next to busy
+  processes, and a rerun executes nothing
 - changed: a copy of some modules, one method of which is changed: the oracle of its module alone is
   made again
 - same: the digests of oracles under another hash seed, time zone, locale, working folder, number of
   cores and, for root, user
 - repositories: methods that commits of a window changed in each of `--repos` (clones, with commas):
   how many get an oracle from the repository's own tests and doctests, and why the others do not
-- damaged: workflows/executed.yaml with its n-gram model: the reference passes, its beginning does not,
-  and mutants fail at the rate of the mutation score; then one changed token of each method, made here;
-  and the rank correlations of text scores with passing, with the figure at `--figure PATH`
+- damaged: workflows/executed.yaml with its n-gram model: the reference passes, its beginning does
+  not, and mutants fail at the rate of the mutation score; then one changed token of each method,
+  made here; and the rank correlations of text scores with passing, with the figure at `--figure`
 
 How to run it: `python3 benches/oracles.py [--only TEXT] [--python FILE]… [--repos A,B,C]
-[--since 2024-01-01] [--until 2025-01-01] [--n 200] [--figure PATH] [--galeras PATH] [--work FOLDER]`.
+[--since 2024-01-01] [--until 2025-01-01] [--n 200] [--figure PATH] [--galeras PATH]
+[--work FOLDER]`.
 
 What it prints: a table for each part. Exit code 1 if fewer than 800 methods have three cases, their
 median mutation score is less than 0.6, a method fails its own cases, a rerun executes anything, a
@@ -43,10 +44,21 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
-from harness import ROOT, Verdict, arguments, command, environment, parse_events, run, table, work_folder  # noqa: E402
+from harness import (  # noqa: E402
+    ROOT,
+    Verdict,
+    arguments,
+    command,
+    environment,
+    parse_events,
+    run,
+    table,
+    work_folder,
+)
 
 CORES = os.cpu_count() or 1
-GRADES = "id, path, qualified_name, code, cases_total, doctests, calls, mutated, coverage, mutation_score"
+GRADES = "id, path, qualified_name, code, cases_total, doctests, calls, mutated, coverage, "
+GRADES += "mutation_score"
 WORKFLOW = """\
 galeras: 1
 name: oracles
@@ -85,7 +97,9 @@ MINED = """\
   methods:
     op: sql
     from: mined
-    with: { query: "SELECT * FROM input WHERE NOT regexp_like(path, '(^|/)tests?/|(^|/)test_')", key: [id] }"""
+    with:
+      query: "SELECT * FROM input WHERE NOT regexp_like(path, '(^|/)tests?/|(^|/)test_')"
+      key: [id]"""
 
 
 def workflow(folder: Path, methods=LIBRARY, oracle="", more="", outputs="", name="oracles") -> Path:
@@ -157,9 +171,13 @@ def library(args, work, verdict):
         failed = [row for row in executed if not row["passed"]]
         for row in failed[:20]:
             print(f"  {row['path']} {row['qualified_name']}: {row['outcome']}: {row['message']}")
-        print(f"{len(executed)} methods, three runs next to {CORES} busy processes: "
-              f"{len(failed)} fail, {checked.wall:.0f} s")
-        verdict.check(len(executed) == len(grades), f"{name}: {len(grades) - len(executed)} did not run")
+        print(
+            f"{len(executed)} methods, three runs next to {CORES} busy processes: "
+            f"{len(failed)} fail, {checked.wall:.0f} s"
+        )
+        verdict.check(
+            len(executed) == len(grades), f"{name}: {len(grades) - len(executed)} did not run"
+        )
         verdict.check(not failed, f"{name}: {len(failed)} methods fail their own cases")
         verdict.check("oracles" not in checked.not_hit, f"{name}: a second run makes oracles again")
         rerun = run(args.galeras, again, cache)
@@ -197,12 +215,16 @@ def changed(args, work, verdict):
     lines = row["code"].split("\n")
     last = lines[-1]
     indent = last[: len(last) - len(last.lstrip())]
-    file.write_text(text.replace(row["code"], f"{row['code']}\n{indent}# changed", 1), encoding="utf-8")
+    file.write_text(
+        text.replace(row["code"], f"{row['code']}\n{indent}# changed", 1), encoding="utf-8"
+    )
     again = run(args.galeras, path, cache)
     step = again.steps["oracles"]
     computed, reused = step.get("computed_rows"), step.get("reused_rows")
-    print(f"a comment in {row['path']} {row['qualified_name']}: {computed} computed, {reused} reused, "
-          f"{again.wall:.1f} s")
+    print(
+        f"a comment in {row['path']} {row['qualified_name']}: {computed} computed, "
+        f"{reused} reused, {again.wall:.1f} s"
+    )
     verdict.check(computed == 1, f"one changed method computes {computed}")
 
 
@@ -263,8 +285,26 @@ def repositories(args, work, verdict):
         verdict.check(bool(grades), f"{repo}: no method has an oracle")
 
 
-SWAPS = {"+": "-", "-": "+", "*": "+", "/": "*", "//": "/", "%": "*", "<": "<=", "<=": "<", ">": ">="}
-SWAPS |= {">=": ">", "==": "!=", "!=": "==", "and": "or", "or": "and", "True": "False", "False": "True"}
+SWAPS = {
+    "+": "-",
+    "-": "+",
+    "*": "+",
+    "/": "*",
+    "//": "/",
+    "%": "*",
+    "<": "<=",
+    "<=": "<",
+    ">": ">=",
+}
+SWAPS |= {
+    ">=": ">",
+    "==": "!=",
+    "!=": "==",
+    "and": "or",
+    "or": "and",
+    "True": "False",
+    "False": "True",
+}
 
 
 def damaged_token(code: str, rng: random.Random) -> str | None:
@@ -297,7 +337,17 @@ def damaged(args, work, verdict):
     done = run(args.galeras, ROOT / "workflows" / "executed.yaml", cache, "--set", f"n={args.n}")
     print(f"executed.yaml, {args.n} methods: {done.wall:.0f} s")
     board = rows(cache, "executed/leaderboard.csv")
-    columns = ["task", "model", "treatment", "methods", "echo", "mean", "ci_low", "ci_high", "damaged"]
+    columns = [
+        "task",
+        "model",
+        "treatment",
+        "methods",
+        "echo",
+        "mean",
+        "ci_low",
+        "ci_high",
+        "damaged",
+    ]
     columns += ["reference", "cases", "coverage", "mutation_score"]
     passing = [line for line in board if line["score"] == "pass@1"]
     table(columns, [[line[column] for column in columns] for line in passing])
@@ -330,7 +380,10 @@ def damaged(args, work, verdict):
     failed = sum(not row["passed"] for row in executed) / len(executed)
     scores = [row["mutation_score"] for row in executed if row["mutation_score"] is not None]
     mean = statistics.fmean(scores)
-    print(f"one changed token of {len(executed)} methods: {failed:.3f} fail, mutation score {mean:.3f}")
+    print(
+        f"one changed token of {len(executed)} methods: {failed:.3f} fail, "
+        f"mutation score {mean:.3f}"
+    )
     verdict.check(abs(failed - mean) <= 0.1, f"changed tokens fail at {failed:.3f}, not {mean:.3f}")
 
 
