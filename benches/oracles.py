@@ -83,7 +83,7 @@ EXECUTED = """\
   executed:
     op: execute
     from: { input: %(answers)s, oracle: oracles, modules: oracles.modules }
-    with: { program: "{{ %(program)s }}", repeats: %(repeats)d }"""
+    with: { program: "{{ %(program)s }}", repeats: %(repeats)d%(python)s }"""
 EXECUTED_OUTPUT = """\
   executed: { from: executed,          path: executed.jsonl }
   not_run:  { from: executed.rejects,  path: not_run.jsonl }
@@ -145,6 +145,18 @@ def busy():
         pass
 
 
+def interpreter(python: Path | None) -> str:
+    """The arguments of `execute` that name an interpreter."""
+    if python is None:
+        return ""
+    folders = {path.parent.parent for path in (python.absolute(), python.resolve())} - {
+        Path("/usr")
+    }
+    command = json.dumps([str(python.absolute())])
+    files = json.dumps([str(folder) for folder in sorted(folders)])
+    return f", language: python, command: {command}, files: {files}"
+
+
 def library(args, work, verdict):
     for python in [None, *args.python]:
         name = str(python or "python3")
@@ -159,7 +171,12 @@ def library(args, work, verdict):
         score = median(graded, "mutation_score")
         verdict.check(score >= 0.6, f"{name}: the median mutation score is {score}")
 
-        more = EXECUTED % {"answers": "grades", "program": "code", "repeats": 3}
+        more = EXECUTED % {
+            "answers": "grades",
+            "program": "code",
+            "repeats": 3,
+            "python": interpreter(python),
+        }
         again = workflow(folder, oracle=oracle, more=more, outputs=EXECUTED_OUTPUT)
         load = [multiprocessing.Process(target=busy, daemon=True) for _ in range(CORES)]
         for process in load:
@@ -378,7 +395,12 @@ def damaged(args, work, verdict):
     answers = [answer for answer in answers if answer["code"]]
     with (tokens / "answers.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(answer) + "\n" for answer in answers)
-    more = ANSWERS + EXECUTED % {"answers": "answers", "program": "code", "repeats": 1}
+    more = ANSWERS + EXECUTED % {
+        "answers": "answers",
+        "program": "code",
+        "repeats": 1,
+        "python": "",
+    }
     run(args.galeras, workflow(tokens, more=more, outputs=EXECUTED_OUTPUT), tokens / "cache")
     executed = rows(tokens / "cache", "executed.jsonl")
     failed = sum(not row["passed"] for row in executed) / len(executed)
