@@ -19,8 +19,7 @@ fn number(line: &BTreeMap<String, String>, column: &str) -> f64 {
     line[column].parse().unwrap_or_else(|_| panic!("{column}: {line:?}"))
 }
 
-/// The ends are what they must be: the method passes its oracle, its beginning does not, and a mutant
-/// fails where the oracle tells it from the method.
+/// The method passes its oracle, its beginning does not, and a mutant fails where the oracle kills it.
 #[test]
 fn methods_of_the_standard_library_are_completed_and_run() {
     let project = Project::empty();
@@ -217,7 +216,7 @@ fn a_test_is_good_if_the_method_passes_it_and_a_mutant_does_not() {
     ] {
         assert_eq!(found[name], wanted, "{name}");
     }
-    // The method itself is no test of it.
+    // The method itself is not a test.
     let means = means(&study, "testgen/passed.csv");
     assert_eq!(means[&("passed".to_owned(), "all".to_owned())][0], 0.0);
 }
