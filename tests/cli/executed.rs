@@ -1,11 +1,14 @@
-//! `workflows/executed.yaml` on some modules of the standard library, and answers that run in
-//! `bugfix.yaml` and `testgen.yaml`, on small repositories. No model: an n-gram model, an echo, the
-//! reference, mutants, and a server on the loopback address.
+//! `workflows/executed.yaml` on some modules of the standard library, answers that run in
+//! `bugfix.yaml` and `testgen.yaml` on small repositories, and effects of recorded calls. No model: an
+//! n-gram model, an echo, the reference, mutants, and a server on the loopback address.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
 
 use crate::evaluations::{block, study};
-use crate::harness::{Project, text};
+use crate::harness::{Project, text, wait_for};
 use crate::paper::{Shipped, table};
 use crate::repository::{Repository, at, day};
 use galeras_test_servers::chat_api::{ChatApi, ChatRequest, MODEL};
@@ -65,6 +68,70 @@ fn methods_of_the_standard_library_are_completed_and_run() {
         assert!(project.read(&format!("executed/{figure}.svg")).contains("<svg"), "{figure}");
     }
     project.run_file("executed.yaml", &set).exits(0).all_hit();
+}
+
+/// Functions whose examples write a file, connect to a server and leave a process.
+const EFFECTS: &str = "
+import socket, subprocess
+
+def writes(path):
+    \"\"\"
+    >>> writes('FILE')
+    False
+    \"\"\"
+    try:
+        with open(path, 'w') as file:
+            file.write('x')
+    except OSError:
+        return False
+    return True
+
+def connects(port):
+    \"\"\"
+    >>> connects(PORT)
+    False
+    \"\"\"
+    try:
+        socket.create_connection(('127.0.0.1', port), 5).close()
+    except OSError:
+        return False
+    return True
+
+def leaves(seconds):
+    \"\"\"
+    >>> leaves(SECONDS)
+    True
+    \"\"\"
+    command = ['sleep', str(seconds)]
+    subprocess.Popen(command, start_new_session=True)
+    return True
+";
+
+#[test]
+fn recorded_calls_change_nothing_outside_the_sandbox() {
+    const SECONDS: &str = "31415.926";
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    let project = Project::steps(
+        "  methods: { op: methods, with: { dir: lib } }
+  oracles: { op: oracle, from: methods, with: { seed: 1, root: lib } }
+",
+    );
+    let file = project.path("written");
+    let text = EFFECTS.replace("FILE", file.to_str().unwrap());
+    project.write("lib/effects.py", text.replace("PORT", &port).replace("SECONDS", SECONDS));
+    project.run_ok(&[]);
+    let rejects = project.rows("oracles.rejects");
+    assert_eq!(project.rows("oracles").len() + rejects.len(), 3, "{rejects:?}");
+    assert!(!file.exists());
+    assert_eq!(server.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    let is_left = || {
+        let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        lines.map(|line| String::from_utf8_lossy(&line).into_owned()).any(|l| l.contains(SECONDS))
+    };
+    wait_for("the end of the process", || !is_left());
 }
 
 /// Methods with a bug, the word that has it, and what it should be; and calls of the method.
