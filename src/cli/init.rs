@@ -60,8 +60,8 @@ const NAME: &str = "workflow.yaml";
 /// The shipped workflow's name in its comments.
 const SHIPPED: &str = "workflows/quickstart.yaml";
 
-/// Its mention of another workflow, which `init` does not write.
-const OTHER: &str = "; casestudy.yaml is the study of the paper.)";
+/// Its mention of other workflows, which `init` does not write.
+const OTHERS: &str = "; see casestudy.yaml, and executed.yaml, which runs answers.)";
 
 /// The template for the user's folder. The schema is not there, only in the program's source.
 fn starter(template: Template) -> String {
@@ -69,7 +69,7 @@ fn starter(template: Template) -> String {
         .text()
         .lines()
         .filter(|line| !line.starts_with("# yaml-language-server"))
-        .map(|line| format!("{}\n", line.replace(SHIPPED, NAME).replace(OTHER, ".)")))
+        .map(|line| format!("{}\n", line.replace(SHIPPED, NAME).replace(OTHERS, ".)")))
         .collect()
 }
 

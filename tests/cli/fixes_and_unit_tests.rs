@@ -119,8 +119,8 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
     let rows = fixed.rows("testbed");
     assert_eq!(places(&rows, &commits), ["01 m0", "02 m1", "02 m2", "08 m8", "10 m10"]);
     let expected = "id repo url commit_id commit_time commit_message path fun_name qualified_name \
-                    buggy fixed changed_lines signature docstring d_n_words code_no_docstring \
-                    ast_errors n_ast_errors ast_levels n_ast_nodes n_identifiers complexity nloc \
+                    start_line end_line buggy fixed changed_lines signature docstring d_n_words \
+                    code_no_docstring ast_errors n_ast_errors ast_levels n_ast_nodes n_identifiers complexity nloc \
                     token_counts n_words vocab_size n_whitespaces n_returns parameters";
     for row in &rows {
         assert_eq!(columns(row), expected);
@@ -297,8 +297,8 @@ fn tests_are_paired_with_the_method_of_their_name_or_only_call_within_a_reposito
     assert_eq!(
         columns(row),
         "id repo url test_path test_name test_commit test_code test_token_counts method_id path \
-         fun_name qualified_name commit_id code docstring complexity nloc token_counts n_ast_nodes \
-         ast_levels n_whitespaces linked_by"
+         fun_name qualified_name commit_id start_line end_line code code_before docstring complexity \
+         nloc token_counts n_ast_nodes ast_levels n_whitespaces linked_by"
     );
     // The method as the last commit left it, its test as the first did.
     assert_eq!(text(row, "code"), version("parse_url", 2).trim_end());

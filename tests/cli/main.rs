@@ -35,6 +35,7 @@ mod evaluations;
 mod exec_command;
 mod exec_faults;
 mod execute;
+mod executed;
 mod exports;
 mod far_numbers;
 mod figures;
