@@ -730,12 +730,13 @@ impl<'a> Work<'a> {
         // The first look at the machine starts programs.
         on_thread(|| Ok(machine())).await?;
         let (python, mut readable) = self.step.python()?;
+        let sandbox = args.sandbox.open(self.cx)?;
         let mut rights = Specification::new(Vec::<String>::new());
-        args.sandbox.show_folders(base, &mut rights);
+        args.sandbox.show_folders(self.cx, base, &sandbox, &mut rights)?;
         readable.append(&mut rights.readable);
         readable.extend(self.root.clone());
         let runner = Runner {
-            sandbox: args.sandbox.open(self.cx)?,
+            sandbox,
             python,
             readable,
             writable: rights.writable,

@@ -1,6 +1,6 @@
 //! The formats of a file: detects them, checks files, and opens them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
