@@ -63,13 +63,14 @@ pub(crate) async fn doctor(args: DoctorArgs) -> Result<Exit, Failure> {
     for (name, argument) in TOOLS {
         tools.push(Program::find(name, argument, &folders).await);
     }
-    let store = match StoreLocation::parse(&args.store.cache)? {
+    let cache = args.store.here()?;
+    let store = match StoreLocation::parse(&cache)? {
         StoreLocation::Folder(folder) => Some(std::path::absolute(&folder).unwrap_or(folder)),
         StoreLocation::Memory(_) | StoreLocation::Bucket(_) => None,
     };
     let places = [("store", store), ("temporary files", Some(std::env::temp_dir()))];
     let spaces = places.map(|(name, folder)| (name, folder.as_deref().map(Space::of)));
-    let report = Report { machine, interpreters, tools, spaces, cache: &args.store.cache };
+    let report = Report { machine, interpreters, tools, spaces, cache: &cache };
     answer(args.format, report.json(), &report.text())
 }
 

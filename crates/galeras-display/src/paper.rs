@@ -345,7 +345,7 @@ mod tests {
     fn written(paper: &PaperTable) -> String {
         let mut out = Vec::new();
         let batch = table();
-        write_paper_table(&mut out, &[batch.clone()], &batch.schema(), paper).unwrap();
+        write_paper_table(&mut out, std::slice::from_ref(&batch), &batch.schema(), paper).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -401,7 +401,7 @@ mod tests {
         // Without the model, two rows would be one cell.
         let paper = PaperTable { columns: vec!["n".to_string()], ..paper };
         let batch = table();
-        let error = write_paper_table(&mut Vec::new(), &[batch.clone()], &batch.schema(), &paper);
+        let error = write_paper_table(&mut Vec::new(), std::slice::from_ref(&batch), &batch.schema(), &paper);
         assert!(error.unwrap_err().to_string().contains("two rows are the cell of 30 and control"));
     }
 }
