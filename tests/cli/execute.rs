@@ -129,9 +129,12 @@ fn no_program_is_passed_that_is_not_right() {
     );
 }
 
-/// Tests of Python, with a program and the expected outcome, tests that passed, and all tests.
+/// The outcome, the tests that passed, and all tests.
+type Verdict = (&'static str, u32, u32);
+
+/// Tests of Python, with a program and its verdict.
 #[rustfmt::skip]
-const TESTS_OF_PYTHON: &[(&str, &str, &str, (&str, u32, u32))] = &[
+const TESTS_OF_PYTHON: &[(&str, &str, &str, Verdict)] = &[
     ("assertions at the top level", "def f(x): return 2 * x", "assert f(0) == 0\nassert f(1) == 3\nassert f(2) == 4", ("failed", 2, 3)),
     ("a function that checks", "def f(x): return x",
      "def check(candidate):\n    assert candidate(1) == 1\n    assert candidate(2) == 3\ncheck(f)", ("failed", 1, 2)),

@@ -134,7 +134,7 @@ async fn perform(
     let more = planned.report.file.is_some()
         || planned.remote.is_some()
         || !preflight(&planned, all.iter().copied()).is_empty()
-        || !trust.open(requests(&planned, &all, Some(root))).is_empty();
+        || !trust.open(requests(&planned, &all, Some(root), &*trust)).is_empty();
     if more {
         return None;
     }

@@ -172,8 +172,8 @@ fn templates_are_workflows_to_start_from() {
         project.run(&["check", &format!("{name}/workflow.yaml")]).exits(0);
     }
     let run = |name: &str, set: &[&str]| {
-        let set = set.iter().flat_map(|set| ["--set", *set]);
         let file = format!("{name}/workflow.yaml");
+        let set = set.iter().flat_map(|set| ["--set", *set]);
         let args: Vec<&str> = ["run", file.as_str()].into_iter().chain(set).collect();
         project.run(&args).exits(0)
     };

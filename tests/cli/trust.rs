@@ -459,8 +459,9 @@ fn data_that_did_not_come_with_the_workflow_is_not_sent_unasked() {
     };
     let token = || vec!["env:HOME=api.github.com".to_string()];
     let tokens_data = "send:https://api.github.com=models.example.org".to_string();
-    let (host, none, typed): (&str, fn() -> Vec<String>, &[&str]) =
-        ("models.example.org", Vec::new, &[]);
+    let host = "models.example.org";
+    let none = Vec::<String>::new;
+    let typed: &[&str] = &[];
     for (steps, more, wanted) in [
         (read("path: own.csv") + &answers(PUBLIC), typed, none()),
         (read("path: ../mine.csv"), typed, none()),

@@ -401,7 +401,12 @@ mod tests {
         // Without the model, two rows would be one cell.
         let paper = PaperTable { columns: vec!["n".to_string()], ..paper };
         let batch = table();
-        let error = write_paper_table(&mut Vec::new(), std::slice::from_ref(&batch), &batch.schema(), &paper);
+        let error = write_paper_table(
+            &mut Vec::new(),
+            std::slice::from_ref(&batch),
+            &batch.schema(),
+            &paper,
+        );
         assert!(error.unwrap_err().to_string().contains("two rows are the cell of 30 and control"));
     }
 }
