@@ -43,8 +43,14 @@ KEYWORDS = set(
 
 # Texts in which precision and recall, or clipped and unclipped matches, differ.
 PAIRS = {
-    "shorter": ("alpha beta gamma delta eps zeta eta theta iota kappa", "alpha beta gamma delta eps zeta"),
-    "longer": ("alpha beta gamma delta eps zeta", "alpha beta gamma delta eps zeta eta theta iota kappa"),
+    "shorter": (
+        "alpha beta gamma delta eps zeta eta theta iota kappa",
+        "alpha beta gamma delta eps zeta",
+    ),
+    "longer": (
+        "alpha beta gamma delta eps zeta",
+        "alpha beta gamma delta eps zeta eta theta iota kappa",
+    ),
     "operators": ("x = a + b + c + d + e + f + g", "x = a + b + c"),
     "more_operators": ("x = a + b + c", "x = a + b + c + d + e + f + g"),
     "own_keywords": ("x = a\ny = b\nz = x + y", "if a : x = a\nfor b in x : y = b\nreturn x + y"),

@@ -25,7 +25,7 @@ RENAMED = {
     "from tree_sitter import Language, Parser": "from linked import Language, Parser",
 }
 
-LINKED = '''
+LINKED = """
 import tree_sitter
 import tree_sitter_python
 
@@ -35,7 +35,7 @@ def Language(path, name):
 class Parser:
     def set_language(self, language):
         self.parse = tree_sitter.Parser(language).parse
-'''
+"""
 
 
 class Ordered(dict):

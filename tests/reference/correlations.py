@@ -54,11 +54,7 @@ CLUSTERED = [
     ("nhefs.csv", 600, "age", "smokeyrs", 250),
     ("ihdp_A_seed0.csv", 100, "y", "x2", 6),
 ]
-METHODS = {
-    "pearson": stats.pearsonr,
-    "spearman": stats.spearmanr,
-    "kendall": stats.kendalltau,
-}
+METHODS = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 
 
 def clustered(x, y, clusters, method, alpha=0.05):

@@ -46,8 +46,7 @@ def hessian_of(function, at, stride=1e-3):
     for i in range(size):
         for j in range(size):
             parts = [
-                (8 * w, a, b)
-                for w, a, b in ((1, 1, 1), (-1, 1, -1), (-1, -1, 1), (1, -1, -1))
+                (8 * w, a, b) for w, a, b in ((1, 1, 1), (-1, 1, -1), (-1, -1, 1), (1, -1, -1))
             ] + [(0, 0, 0)]
             first = sum(w / 8 * function(at + a * units[i] + b * units[j]) for w, a, b in parts[:4])
             wide = sum(
@@ -62,7 +61,10 @@ def show(name, y, x, groups):
     start = np.concatenate([np.ones(len(groups)), np.zeros(x.shape[1])])
     best = optimize.minimize(function, start, method="BFGS", options={"gtol": 1e-7})
     best = optimize.minimize(
-        function, best.x, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 20000}
+        function,
+        best.x,
+        method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 20000},
     )
     covariance = 2 * np.linalg.inv(hessian_of(function, best.x))
     k = len(groups)

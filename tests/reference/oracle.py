@@ -20,7 +20,9 @@ SECONDS = 60
 
 
 def script(*names):
-    return "\n".join(open(os.path.join(FOLDER, f"{name}.py"), encoding="utf-8").read() for name in names)
+    return "\n".join(
+        open(os.path.join(FOLDER, f"{name}.py"), encoding="utf-8").read() for name in names
+    )
 
 
 CASE = {"__name__": "case"}
@@ -44,7 +46,9 @@ def check_values():
         again = decode(eval(text, {"__builtins__": {}}))
         assert type(again) is type(value), text
         assert encoded(again) == tree, text
-        assert pickle.dumps(again) == pickle.dumps(pickle.loads(pickle.dumps(value))) or type(value) in (set, frozenset)
+        assert pickle.dumps(again) == pickle.dumps(pickle.loads(pickle.dumps(value))) or type(
+            value
+        ) in (set, frozenset)
     for value in (lambda: 1, type("Local", (), {}), open(os.devnull), (n for n in [])):
         try:
             encoded(value)
@@ -135,7 +139,9 @@ METHODS = {
 
 def run(folder, name, task):
     command = [sys.executable, os.path.join(folder, "programs", f"{name}.py")]
-    done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder, timeout=SECONDS)
+    done = subprocess.run(
+        command, input=json.dumps(task), capture_output=True, text=True, cwd=folder, timeout=SECONDS
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -165,7 +171,9 @@ def check_oracles():
         with open(os.path.join(folder, "src/shop.py"), "w", encoding="utf-8") as file:
             file.write(MODULE)
         for name in ("record", "run", "oracle"):
-            with open(os.path.join(folder, "programs", f"{name}.py"), "w", encoding="utf-8") as file:
+            with open(
+                os.path.join(folder, "programs", f"{name}.py"), "w", encoding="utf-8"
+            ) as file:
                 file.write(script("compare", "case", name))
         made = oracles(folder)
         # The same in another run, with another seed of hashes.
@@ -181,7 +189,11 @@ def check_oracles():
     assert {case["source"] for case in found["pick"]["cases"]} == {"mutated"}, found["pick"]
     assert "random" in found["luck"]["reason"] and "clock" in found["now"]["reason"], found
     total = found["Shop.total"]
-    ends = {case["shown"]: eval(case["expected"]) for case in total["cases"] if case["source"] == "doctests"}
+    ends = {
+        case["shown"]: eval(case["expected"])
+        for case in total["cases"]
+        if case["source"] == "doctests"
+    }
     assert ends == {
         "Shop.total(Shop(, …), 2)": ["returned", 8, []], "Shop.total(Shop(, …), 1)": ["returned", 0, []],
     }, ends  # fmt: skip
@@ -189,13 +201,24 @@ def check_oracles():
     # `factor // sum(…)`, 1 instead of 0, and `None` twice. Without `not`, and with another one before it, the
     # condition has the same bytecode.
     operators = [mutant["operator"] for mutant in total["mutants"]]
-    assert sorted(set(operators) - {"condition", "logic"}) == ["arithmetic", "constant", "return"], operators
+    assert sorted(set(operators) - {"condition", "logic"}) == [
+        "arithmetic",
+        "constant",
+        "return",
+    ], operators
     assert len(operators) == 5, operators
     assert all(mutant["killed"] for mutant in total["mutants"]), total["mutants"]
     ends = [eval(case["expected"]) for case in found["Shop.add"]["cases"]]
     assert ["raised", "builtins.ValueError", []] in ends, ends
     # The changed `self` is a part of the result.
-    state = ["o", ["g", "copyreg", "__newobj__"], ["t", ["g", "shop", "Shop"]], ["d", "prices", ["l", 1, 2]], None, None]
+    state = [
+        "o",
+        ["g", "copyreg", "__newobj__"],
+        ["t", ["g", "shop", "Shop"]],
+        ["d", "prices", ["l", 1, 2]],
+        None,
+        None,
+    ]
     assert ["returned", None, [[0, state]]] in ends, ends
 
 

@@ -404,7 +404,9 @@ def propensities():
         for estimand in ("ate", "att", "atc", "ato"):
             alone = np.arange(len(y))
             # Only at the ends where the weights of the estimand have no bound.
-            clip = {"ate": (0.05, 0.95), "att": (0, 0.95), "atc": (0.05, 1), "ato": (0, 1)}[estimand]
+            clip = {"ate": (0.05, 0.95), "att": (0, 0.95), "atc": (0.05, 1), "ato": (0, 1)}[
+                estimand
+            ]
             one[estimand] = weighted(x, t, y, estimand, clip, alone)
             if cluster:
                 groups = frame[cluster].values

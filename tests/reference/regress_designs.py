@@ -98,7 +98,12 @@ def wild():
     print(
         "wildboottest p of 0, all 512 signs, its count plus the 2 ties",
         wildboottest(
-            sm.OLS(y, frame), param="t", cluster=groups, B=9999, weights_type="rademacher", show=False
+            sm.OLS(y, frame),
+            param="t",
+            cluster=groups,
+            B=9999,
+            weights_type="rademacher",
+            show=False,
         )["p-value"].tolist(),
     )
 

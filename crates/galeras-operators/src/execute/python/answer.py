@@ -47,7 +47,9 @@ class Answer:
         except SystemExit as error:
             self.end(error.code if isinstance(error.code, int) else 0 if error.code is None else 1)
         except BaseException as error:
-            sys.__excepthook__(type(error), error, error.__traceback__ and error.__traceback__.tb_next)
+            sys.__excepthook__(
+                type(error), error, error.__traceback__ and error.__traceback__.tb_next
+            )
             self.end(97 if isinstance(error, MemoryError) else 1)
         self.module = module
 
@@ -84,7 +86,9 @@ class Answer:
             before = [self.codec.encode(args[at]) for at in changing]
             result = function(*args, **named)
             changed = [
-                [at, args[at]] for at, was in zip(changing, before) if self.codec.encode(args[at]) != was
+                [at, args[at]]
+                for at, was in zip(changing, before)
+                if self.codec.encode(args[at]) != was
             ]
             return [result, changed]
         return [OPERATIONS[what](*rest)]

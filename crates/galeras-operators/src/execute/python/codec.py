@@ -41,7 +41,9 @@ class Codec:
         return '["o",%d]' % self.keep(value)
 
     def items(self, name, values):
-        return '["%s",%s]' % (name, ",".join(map(self.encode, values))) if values else '["%s"]' % name
+        return (
+            '["%s",%s]' % (name, ",".join(map(self.encode, values))) if values else '["%s"]' % name
+        )
 
     def encode_as(self, base, name, value):
         """Encodes a value as one of a plain type, also if its own type derives from that."""
@@ -58,7 +60,9 @@ class Codec:
         if base is range:
             return self.items(name, [value.start, value.stop, value.step])
         if base is tuple and hasattr(value, "_fields"):
-            return self.items("n", [type(value).__name__, list(value._fields), *tuple.__iter__(value)])
+            return self.items(
+                "n", [type(value).__name__, list(value._fields), *tuple.__iter__(value)]
+            )
         return self.items(name, list(base.__iter__(value)))
 
     def encode_class(self, value):

@@ -342,9 +342,15 @@ class Marks(ast.NodeTransformer):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 args = node.args
                 takes = args.posonlyargs or args.args or args.kwonlyargs
-                idle = node.name.startswith("test_") and (takes or type(node) is ast.AsyncFunctionDef)
+                idle = node.name.startswith("test_") and (
+                    takes or type(node) is ast.AsyncFunctionDef
+                )
             else:
-                idle = isinstance(node, ast.ClassDef) and node.name.startswith("Test") and not node.bases
+                idle = (
+                    isinstance(node, ast.ClassDef)
+                    and node.name.startswith("Test")
+                    and not node.bases
+                )
             if idle and node.name not in self.names | self.owners:
                 yield node.name
 

@@ -79,7 +79,10 @@ class Encoder:
         if kind is bytearray:
             return ["y", bytes(value)]
         if kind is range or kind is slice:
-            return ["r" if kind is range else "c", *map(every, (value.start, value.stop, value.step))]
+            return [
+                "r" if kind is range else "c",
+                *map(every, (value.start, value.stop, value.step)),
+            ]
         if value is ... or value is NotImplemented:
             return ["k", repr(value)]
         if kind is MODULE:
@@ -267,7 +270,9 @@ class Finder:
 def load(name, file, top, root):
     """Imports a module from a file. `top` is the folder that its name starts at."""
     if name in STARTED_WITH:
-        raise RuntimeError(f"the interpreter itself uses {name}, so an answer could find the original")
+        raise RuntimeError(
+            f"the interpreter itself uses {name}, so an answer could find the original"
+        )
     sys.path[:0] = [top, *[folder for folder in (root, f"{root}/src") if folder != top]]
     sys.meta_path.insert(0, Finder(name, file, file.rpartition("/")[0]))
     package = name.partition(".")[0]

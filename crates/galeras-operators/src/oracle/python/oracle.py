@@ -100,7 +100,9 @@ class Branches(ast.NodeTransformer):
         """`(hit(0), True)[1] if test else (hit(1), False)[1]`"""
         both = [
             ast.Subscript(
-                ast.Tuple([self.mark().value, ast.Constant(value)], ast.Load()), ast.Constant(1), ast.Load()
+                ast.Tuple([self.mark().value, ast.Constant(value)], ast.Load()),
+                ast.Constant(1),
+                ast.Load(),
             )
             for value in (True, False)
         ]
@@ -171,7 +173,15 @@ def mutations(node):
         yield changed("condition", test=negated)
     if kind is ast.Return and node.value is not None and not is_none(node.value):
         yield changed("return", value=ast.copy_location(ast.Constant(None), node.value))
-    if kind in (ast.Expr, ast.Assign, ast.AugAssign, ast.Delete, ast.Raise, ast.Continue, ast.Break):
+    if kind in (
+        ast.Expr,
+        ast.Assign,
+        ast.AugAssign,
+        ast.Delete,
+        ast.Raise,
+        ast.Continue,
+        ast.Break,
+    ):
         if not (kind is ast.Expr and isinstance(node.value, ast.Constant)):
             yield "statement", ast.copy_location(ast.Pass(), node)
 
@@ -193,7 +203,14 @@ def changed_constant(value):
 def places(node):
     """The nodes of a body, each with a function that puts another one there."""
     for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns", "decorator_list", "type_params", "defaults", "kw_defaults"):
+        if name in (
+            "annotation",
+            "returns",
+            "decorator_list",
+            "type_params",
+            "defaults",
+            "kw_defaults",
+        ):
             continue
         if isinstance(value, ast.AST):
             yield value, lambda new, name=name: setattr(node, name, new)
@@ -232,7 +249,15 @@ def mutants_of(method, file, seed, most):
             put(old)
         if code not in codes:
             codes.add(code)
-            found.append({"code": text, "operator": operator, "line": old.lineno, "binary": code.hex(), "at": at})
+            found.append(
+                {
+                    "code": text,
+                    "operator": operator,
+                    "line": old.lineno,
+                    "binary": code.hex(),
+                    "at": at,
+                }
+            )
     return sorted(found, key=lambda mutant: mutant["at"])
 
 
@@ -273,14 +298,26 @@ def changed_value(part, chance):
     if kind in (str, bytes):
         empty = part[:0]
         at = chance.randrange(len(part) + 1)
-        return chance.choice([empty, part + part, part[:at], part[at:], part[:at] + part[at + 1 :], part[::-1]])
+        return chance.choice(
+            [empty, part + part, part[:at], part[at:], part[:at] + part[at + 1 :], part[::-1]]
+        )
     if kind is list and part and part[0] == "f":
         value = float.fromhex(part[1])
-        return ["f", chance.choice([value + 1, -value, value / 2, 0.0, float("inf"), float("nan")]).hex()]
+        return [
+            "f",
+            chance.choice([value + 1, -value, value / 2, 0.0, float("inf"), float("nan")]).hex(),
+        ]
     if kind is list and part and part[0] in ("l", "t"):
         items = part[1:]
         at = chance.randrange(len(items) + 1)
-        new = [[], items[:at], items[at:], items[::-1], items + items[:1], items[:at] + items[at + 1 :]]
+        new = [
+            [],
+            items[:at],
+            items[at:],
+            items[::-1],
+            items + items[:1],
+            items[:at] + items[at + 1 :],
+        ]
         return [part[0], *chance.choice(new)]
     if kind is list and part and part[0] == "d":
         at = 1 + 2 * chance.randrange(max(1, len(part) // 2))
@@ -305,10 +342,14 @@ def shown(tree):
         return f"{made}({', '.join(map(shown, args))}{', …' if rest[2] is not None else ''})"
     items = list(map(shown, rest))
     if kind == "d":
-        return "{" + ", ".join(f"{key}: {value}" for key, value in zip(items[::2], items[1::2])) + "}"
+        return (
+            "{" + ", ".join(f"{key}: {value}" for key, value in zip(items[::2], items[1::2])) + "}"
+        )
     begin, end = {"l": "[]", "t": "()", "s": "{}"}.get(kind, "()")
     comma = "," if kind == "t" and len(items) == 1 else ""
-    name = {"z": "frozenset", "y": "bytearray", "r": "range", "c": "slice", "j": "complex"}.get(kind, "")
+    name = {"z": "frozenset", "y": "bytearray", "r": "range", "c": "slice", "j": "complex"}.get(
+        kind, ""
+    )
     return name + begin + ", ".join(items) + comma + end
 
 
@@ -322,19 +363,32 @@ def shown_call(method, arguments):
 class Maker:
     def __init__(self, task):
         self.task = task
-        self.file, self.top, self.root = (os.path.abspath(task[name]) for name in ("file", "top", "root"))
+        self.file, self.top, self.root = (
+            os.path.abspath(task[name]) for name in ("file", "top", "root")
+        )
         self.python = os.path.abspath(os.path.dirname(__file__))
         self.read, self.needed = {self.file}, set()
 
     def start(self, script, task, turn):
         """Runs a step in a fresh process, and returns the lines of its output."""
-        task = {"module": self.task["module"], "file": self.file, "top": self.top, "root": self.root, **task}
+        task = {
+            "module": self.task["module"],
+            "file": self.file,
+            "top": self.top,
+            "root": self.root,
+            **task,
+        }
         surroundings = SURROUNDINGS[turn % len(SURROUNDINGS)]
         with tempfile.TemporaryDirectory() as folder:
             # The name of the working folder differs, too.
             folder = os.path.join(folder, "d" * (turn + 1))
             os.mkdir(folder)
-            environment = {**os.environ, **surroundings, "HOME": folder, "LOGNAME": surroundings["USER"]}
+            environment = {
+                **os.environ,
+                **surroundings,
+                "HOME": folder,
+                "LOGNAME": surroundings["USER"],
+            }
             command = [sys.executable, os.path.join(self.python, script)]
             try:
                 run = subprocess.run(
@@ -342,8 +396,14 @@ class Maker:
                     stderr=subprocess.DEVNULL, cwd=folder, env=environment, timeout=self.task["seconds"],
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
-                raise Failed("timeout", f"{script[:-3]} took more than {self.task['seconds']} s") from None
-        return [ast.literal_eval(line) for line in run.stdout.decode("utf-8", "surrogatepass").split("\n") if line]
+                raise Failed(
+                    "timeout", f"{script[:-3]} took more than {self.task['seconds']} s"
+                ) from None
+        return [
+            ast.literal_eval(line)
+            for line in run.stdout.decode("utf-8", "surrogatepass").split("\n")
+            if line
+        ]
 
     def choose_candidates(self, method):
         """Recorded calls, those of doctests first, and changes of them."""
@@ -373,7 +433,10 @@ class Maker:
         for method in methods:
             marks = Branches()
             tree = marks.visit(copy.deepcopy(method.bare))
-            method.branches, method.marked = marks.count, marshal.dumps(method.code(self.file, tree)).hex()
+            method.branches, method.marked = (
+                marks.count,
+                marshal.dumps(method.code(self.file, tree)).hex(),
+            )
         runs = []
         for turn in range(self.task["repeats"]):
             orders = [self.order(method, turn) for method in methods]
@@ -386,7 +449,9 @@ class Maker:
                 }
                 for method, order in zip(methods, orders)
             ]
-            lines = self.start("run.py", {"methods": wanted, "mutants": False, "clocks": turn == 0}, turn)
+            lines = self.start(
+                "run.py", {"methods": wanted, "mutants": False, "clocks": turn == 0}, turn
+            )
             if lines and type(lines[0]) is dict:
                 raise Failed(*import_failure(lines[0]["failed"], lines[0]["missing"]))
             if len(lines) != len(methods) + 1:
@@ -417,7 +482,9 @@ class Maker:
             used = [result[at][1] for result in results if result[at][1] is not None]
             if used:
                 method.reasons.append(used[0])
-            elif any(not same(ast.literal_eval(ends[0]), ast.literal_eval(end)) for end in ends[1:]):
+            elif any(
+                not same(ast.literal_eval(ends[0]), ast.literal_eval(end)) for end in ends[1:]
+            ):
                 method.reasons.append(
                     "its result differs between processes: random numbers, addresses, the order of a set, the "
                     "time zone, the working folder, or calls before it"
@@ -465,7 +532,9 @@ class Maker:
                 continue
             for mutant, verdict in zip(method.mutants, verdicts[1:]):
                 mutant["verdict"] = verdict
-            method.mutants = [mutant for mutant in method.mutants if mutant.get("verdict") != "invalid"]
+            method.mutants = [
+                mutant for mutant in method.mutants if mutant.get("verdict") != "invalid"
+            ]
 
     def make(self):
         with tokenize.open(self.file) as source:
@@ -473,13 +542,25 @@ class Maker:
         results = {}
         try:
             if sys.version_info < OLDEST:
-                raise Failed("python", f"Python {sys.version.split()[0]} is older than 3.11; name another with `python`")
+                raise Failed(
+                    "python",
+                    f"Python {sys.version.split()[0]} is older than 3.11; name another with `python`",
+                )
             tree = ast.parse(content)
         except (Failed, SyntaxError, ValueError, RecursionError) as error:
-            failed = error.args if isinstance(error, Failed) else ("import", f"the module is not valid: {error}")
+            failed = (
+                error.args
+                if isinstance(error, Failed)
+                else ("import", f"the module is not valid: {error}")
+            )
             rejected = dict(zip(("rule", "reason"), failed))
             results = {about["id"]: rejected for about in self.task["methods"]}
-            return {"content": content, "files": {}, "read": self.relative(self.read), "methods": results}
+            return {
+                "content": content,
+                "files": {},
+                "read": self.relative(self.read),
+                "methods": results,
+            }
         found = list(methods_of(tree, self.task["methods"]))
         for about, method in zip(self.task["methods"], found):
             if isinstance(method, tuple):
@@ -545,11 +626,16 @@ class Maker:
         return {"cases": cases, "coverage": coverage, "mutants": mutants}
 
     def without_cases(self, method):
-        reason = max(set(method.reasons), key=lambda why: (method.reasons.count(why), why), default=None)
+        reason = max(
+            set(method.reasons), key=lambda why: (method.reasons.count(why), why), default=None
+        )
         if reason is None:
             problem = self.task["problem"] or ""
             rule = "import" if problem.startswith("the module ") else "calls"
-            return {"rule": rule, "reason": f"nothing calls it ({problem})" if problem else "nothing calls it"}
+            return {
+                "rule": rule,
+                "reason": f"nothing calls it ({problem})" if problem else "nothing calls it",
+            }
         if reason.startswith(("its result", "its arguments", "uses", "reads", "takes", "ends")):
             return {"rule": "unstable", "reason": reason}
         return {"rule": "arguments", "reason": f"no call can be repeated: an argument is {reason}"}
@@ -564,7 +650,10 @@ def is_own(place, module, qualname):
 
 def import_failure(text, missing):
     if missing:
-        return "import", f"the module {missing} is missing ({text}); name an interpreter that has it with `python`"
+        return (
+            "import",
+            f"the module {missing} is missing ({text}); name an interpreter that has it with `python`",
+        )
     if text.startswith("RuntimeError: the interpreter itself"):
         return "loaded", text.partition(": ")[2]
     return "import", f"the module cannot be imported: {text}"

@@ -25,7 +25,9 @@ class Recorder:
             module, name = getattr(spec, "name", None), code.co_qualname
             found = None
             if module in self.modules and "<" not in name:
-                found = self.methods.setdefault((module, name), {"calls": {}, "reason": None, "looks": 0})
+                found = self.methods.setdefault(
+                    (module, name), {"calls": {}, "reason": None, "looks": 0}
+                )
             # A generator is entered again after each item.
             self.known[id(code)] = (found, frame.f_lasti, code)
         found, first, _ = self.known[id(code)]
@@ -37,7 +39,11 @@ class Recorder:
         self.busy = True
         try:
             method = self.method(frame)
-            if method is None or len(method["calls"]) >= MOST_CALLS or method["looks"] >= MOST_LOOKS:
+            if (
+                method is None
+                or len(method["calls"]) >= MOST_CALLS
+                or method["looks"] >= MOST_LOOKS
+            ):
                 return
             method["looks"] += 1
             text = repr(encoded(arguments_of(frame)))
@@ -94,7 +100,9 @@ def run_script(recorder, path):
     `test_…` without parameters, and the doctests."""
     name = os.path.basename(path)
     if not path.endswith(".py"):
-        return recorder.traced(name, lambda: doctest.testfile(path, module_relative=False, report=False))
+        return recorder.traced(
+            name, lambda: doctest.testfile(path, module_relative=False, report=False)
+        )
     try:
         import pytest
     except ImportError:

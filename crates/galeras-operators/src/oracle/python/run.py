@@ -75,7 +75,10 @@ def run_cases(function, cases, watch, hits, seconds=None):
         except NotPlain as error:
             end, reason = None, f"its result is {error}"
         except BaseException as error:
-            end, reason = None, f"its arguments cannot be made again: {type(error).__name__}: {error}"
+            end, reason = (
+                None,
+                f"its arguments cannot be made again: {type(error).__name__}: {error}",
+            )
         sys.setprofile(None)
         watch.active = False
         yield [end, watch.used or reason, sorted(hits)]
