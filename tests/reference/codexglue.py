@@ -5,10 +5,10 @@
     pip install tree-sitter==0.25.2 tree-sitter-python==0.25.0
     python3 tests/reference/codexglue.py galeras-benchmark/src/CodeBLEU
 
-The program is CodeXGLUE's (Microsoft, MIT licence), `calc_code_bleu.py` of commit 329fc44. The pairs are
-those of codebleu.json, as one corpus. Three things are changed: the calls that newer releases of
-tree-sitter renamed, the grammar, which is the one that Galeras links, and `set`, which keeps the order of
-insertion here, because the program's data flow depends on Python's hash seed.
+The program is CodeXGLUE's (Microsoft, MIT licence), `calc_code_bleu.py` of commit 329fc44. The
+pairs are those of codebleu.json, as one corpus. Three things are changed: the calls that newer
+releases of tree-sitter renamed, the grammar, which is the one that Galeras links, and `set`, which
+keeps the order of insertion here, because the program's data flow depends on Python's hash seed.
 """
 
 import json

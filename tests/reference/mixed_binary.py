@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Mixed logistic models by Laplace's approximation, with dense matrices, for crates/galeras-causal.
 
-Prints numbers that are constants of the tests there, and writes `mixed/answers.csv`. The model of the
-data set cbpp is that of lme4's help page `?cbpp`, whose printed digits it meets. In a virtual
+Prints numbers that are constants of the tests there, and writes `mixed/answers.csv`. The model of
+the data set cbpp is that of lme4's help page `?cbpp`, whose printed digits it meets. In a virtual
 environment with numpy and scipy 1.17: `python tests/reference/mixed_binary.py`.
 """
 
@@ -20,7 +20,7 @@ def laplace(y, x, groups):
 
     def deviance(parameters):
         deviations, beta = parameters[: len(groups)], parameters[len(groups) :]
-        z = np.hstack([d * s for d, s in zip(designs, deviations)])
+        z = np.hstack([d * s for d, s in zip(designs, deviations, strict=True)])
         u = np.zeros(z.shape[1])
         for _ in range(100):
             eta = x @ beta + z @ u
@@ -91,7 +91,8 @@ def answers():
     prompt = np.arange(len(model)) % 2
     eta = -0.3 + 0.8 * prompt + 0.6 * rng.normal(size=6)[model] + 1.2 * rng.normal(size=30)[problem]
     right = (rng.uniform(size=len(eta)) < 1 / (1 + np.exp(-eta))).astype(int)
-    lines = [f"{m},{p},{a},{r}" for m, p, a, r in zip(model, problem, prompt, right)]
+    rows = zip(model, problem, prompt, right, strict=True)
+    lines = [f"{m},{p},{a},{r}" for m, p, a, r in rows]
     (HERE / "answers.csv").write_text("model,problem,prompt,right\n" + "\n".join(lines) + "\n")
     x = np.column_stack([np.ones(len(eta)), prompt])
     show("answers", right, x, [model, problem])

@@ -1,7 +1,8 @@
-"""Checks the programs of the operator `oracle` (crates/galeras-operators/src/oracle/python) without Galeras.
+"""Checks the programs of the operator `oracle` (crates/galeras-operators/src/oracle/python) without
+Galeras.
 
-Values that are written and read are compared with the originals and with `pickle`; recorded calls, results
-and mutants of a small module with values that are worked out by hand. It prints `ok`."""
+Values that are written and read are compared with the originals and with `pickle`; recorded calls,
+results and mutants of a small module with values that are worked out by hand. It prints `ok`."""
 
 import collections
 import datetime
@@ -31,11 +32,12 @@ encoded, decode, same = CASE["encoded"], CASE["decode"], CASE["same"]
 
 
 VALUES = [
-    None, True, 1, -(2**70), 1.5, math.inf, "é\ud800", b"\xff", [1, [2]], (1, (2,)), {"a": [1]}, {1, 2}, frozenset("ab"),
-    1j, bytearray(b"x"), range(1, 9, 2), slice(1, None), ..., NotImplemented, int, len, math.sqrt, "a".join,
-    decimal.Decimal("1.10"), fractions.Fraction(1, 3), datetime.date(2024, 2, 29), collections.Counter("aab"),
-    collections.OrderedDict([("b", 1), ("a", 2)]), collections.deque([1, 2], 3), ValueError("no", 1),
-    datetime.timezone.utc, iter([1, 2]),
+    None, True, 1, -(2**70), 1.5, math.inf, "é\ud800", b"\xff", [1, [2]], (1, (2,)), {"a": [1]},
+    {1, 2}, frozenset("ab"), 1j, bytearray(b"x"), range(1, 9, 2), slice(1, None), ...,
+    NotImplemented, int, len, math.sqrt, "a".join, decimal.Decimal("1.10"),
+    fractions.Fraction(1, 3), datetime.date(2024, 2, 29), collections.Counter("aab"),
+    collections.OrderedDict([("b", 1), ("a", 2)]), collections.deque([1, 2], 3),
+    ValueError("no", 1), datetime.timezone.utc, iter([1, 2]),
 ]  # fmt: skip
 
 
@@ -56,9 +58,11 @@ def check_values():
             continue
         raise AssertionError(value)
     for one, other, equal in [
-        (0.1 + 0.2, 0.3, True), (1.0, 1, False), (True, 1, False), (math.nan, math.nan, True), (math.nan, 1.0, False),
-        (1.0, 1.001, False), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True), ([1], (1,), False), (math.inf, 1e308, False),
-        (collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1), False), (-0.0, 0.0, True),
+        (0.1 + 0.2, 0.3, True), (1.0, 1, False), (True, 1, False), (math.nan, math.nan, True),
+        (math.nan, 1.0, False), (1.0, 1.001, False), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ([1], (1,), False), (math.inf, 1e308, False),
+        (collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1), False),
+        (-0.0, 0.0, True),
     ]:  # fmt: skip
         assert same(encoded(one), encoded(other)) is equal, (one, other)
 
@@ -133,7 +137,8 @@ def unused():
     return 1
 '''
 METHODS = {
-    "Shop.__init__": 11, "Shop.total": 14, "Shop.add": 23, "luck": 35, "now": 43, "pick": 51, "apply": 59, "unused": 67,
+    "Shop.__init__": 11, "Shop.total": 14, "Shop.add": 23, "luck": 35, "now": 43, "pick": 51,
+    "apply": 59, "unused": 67,
 }  # fmt: skip
 
 
@@ -158,8 +163,9 @@ def oracles(folder):
         about = {"id": name, "qualified_name": name, "name": name.split(".")[-1], "line": line}
         methods.append({**about, "calls": found["calls"], "reasons": reasons})
     task = {
-        **where, "methods": methods, "problem": None, "seconds": SECONDS, "source": ["doctests", "calls", "mutated"],
-        "seed": 1, "per_method": 10, "mutants": 50, "repeats": 3,
+        **where, "methods": methods, "problem": None, "seconds": SECONDS,
+        "source": ["doctests", "calls", "mutated"], "seed": 1, "per_method": 10, "mutants": 50,
+        "repeats": 3,
     }  # fmt: skip
     return run(folder, "oracle", task)
 
@@ -182,8 +188,8 @@ def check_oracles():
     found = made["methods"]
     rules = {name: result.get("rule") for name, result in found.items()}
     assert rules == {
-        "Shop.__init__": None, "Shop.total": None, "Shop.add": None, "luck": "unstable", "now": "unstable",
-        "pick": None, "apply": "arguments", "unused": "calls",
+        "Shop.__init__": None, "Shop.total": None, "Shop.add": None, "luck": "unstable",
+        "now": "unstable", "pick": None, "apply": "arguments", "unused": "calls",
     }, rules  # fmt: skip
     # The first item of a set differs; that of no or one item does not.
     assert {case["source"] for case in found["pick"]["cases"]} == {"mutated"}, found["pick"]
@@ -195,11 +201,12 @@ def check_oracles():
         if case["source"] == "doctests"
     }
     assert ends == {
-        "Shop.total(Shop(, …), 2)": ["returned", 8, []], "Shop.total(Shop(, …), 1)": ["returned", 0, []],
+        "Shop.total(Shop(, …), 2)": ["returned", 8, []],
+        "Shop.total(Shop(, …), 1)": ["returned", 0, []],
     }, ends  # fmt: skip
     assert total["coverage"] == 1.0
-    # `factor // sum(…)`, 1 instead of 0, and `None` twice. Without `not`, and with another one before it, the
-    # condition has the same bytecode.
+    # `factor // sum(…)`, 1 instead of 0, and `None` twice. Without `not`, and with another one
+    # before it, the condition has the same bytecode.
     operators = [mutant["operator"] for mutant in total["mutants"]]
     assert sorted(set(operators) - {"condition", "logic"}) == [
         "arithmetic",

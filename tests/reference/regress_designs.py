@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Numbers of crates/galeras-causal: two-way clusters, wild bootstrap, weights, differences in differences, ATT.
+"""Numbers of crates/galeras-causal: two-way clusters, wild bootstrap, weights, differences in
+differences, ATT.
 
-Prints them; they are constants of the tests of that crate. In a virtual environment with statsmodels
-0.15, linearmodels 7.1, wildboottest 0.3.2 and scipy 1.17: `python tests/reference/regress_designs.py`.
+Prints them; they are constants of the tests of that crate. In a virtual environment with
+statsmodels 0.15, linearmodels 7.1, wildboottest 0.3.2 and scipy 1.17:
+`python tests/reference/regress_designs.py`.
 """
 
 from itertools import product

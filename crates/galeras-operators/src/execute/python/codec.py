@@ -97,8 +97,8 @@ class Codec:
 
 
 KINDS = [
-    (bool, "?"), (int, "?"), (float, "?"), (str, "?"), (list, "l"), (tuple, "t"), (dict, "d"), (set, "s"),
-    (frozenset, "z"), (bytes, "b"), (bytearray, "y"), (range, "r"),
+    (bool, "?"), (int, "?"), (float, "?"), (str, "?"), (list, "l"), (tuple, "t"), (dict, "d"),
+    (set, "s"), (frozenset, "z"), (bytes, "b"), (bytearray, "y"), (range, "r"),
 ]  # fmt: skip
 
 # The parts of values that are compared by value, and from which they are made again.
@@ -152,8 +152,8 @@ def builtin_class(name):
 
 
 MAKERS = {
-    "t": lambda *v: v, "s": lambda *v: set(v), "z": lambda *v: frozenset(v), "r": range, "j": complex,
-    "n": named_tuple, "v": made, "e": exception_class, "g": builtin_class,
+    "t": lambda *v: v, "s": lambda *v: set(v), "z": lambda *v: frozenset(v), "r": range,
+    "j": complex, "n": named_tuple, "v": made, "e": exception_class, "g": builtin_class,
 }  # fmt: skip
 
 

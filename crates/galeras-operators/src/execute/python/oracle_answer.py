@@ -1,5 +1,5 @@
-"""The program whose answer is judged by an oracle: the module in which the answer replaces the method.
-Put after `case.py`. The text of the original method is not here."""
+"""The program whose answer is judged by an oracle: the module in which the answer replaces the
+method. Put after `case.py`. The text of the original method is not here."""
 
 import os
 
@@ -9,8 +9,8 @@ AST_ONLY = 0x400
 def placed(task, file):
     """The module's text with the answer, and the first line of its definition.
 
-    The first line of an answer begins with `def`. Its other lines are as they are in the file, or as they
-    would be outside of a class."""
+    The first line of an answer begins with `def`. Its other lines are as they are in the file, or
+    as they would be outside of a class."""
     lines = task["answer"].strip("\n").split("\n")
     own = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
     bare = [line[len(own) :] if line.startswith(own) else line for line in lines]

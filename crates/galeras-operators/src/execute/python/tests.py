@@ -11,13 +11,12 @@ import marshal
 import resource
 import types
 
-
 MOST_MEMORY = 2 << 30
 # Galeras passes no larger message on: see `judge.rs`.
 MOST_BYTES = (64 << 20) - 1
 
-# Names that tests use as those of modules. If a program has imported one, tests get it as well, but not
-# what the program calls so.
+# Names that tests use as those of modules. If a program has imported one, tests get it as well, but
+# not what the program calls so.
 MODULES = {name: name for name in getattr(sys, "stdlib_module_names", sys.builtin_module_names)}
 MODULES.update(np="numpy", numpy="numpy")
 
@@ -220,8 +219,8 @@ class Tests:
         return ["passed", total, total, None]
 
     def names_of_answer(self, marks):
-        """The names that tests take from the answer. It does not replace what Python defines, unless
-        that is the only thing that the tests can be about: MBPP has a function `sum`."""
+        """The names that tests take from the answer. It does not replace what Python defines,
+        unless that is the only thing that the tests can be about: MBPP has a function `sum`."""
         names = {name for name in marks.names | marks.owners if not name.startswith("__")}
         known = names & set(dir(builtins))
         found = self.found(names - known)
@@ -301,7 +300,8 @@ class Tests:
 
 
 class Marks(ast.NodeTransformer):
-    """Marks assertions that hold. At the top level, those after one that does not hold are tried, too."""
+    """Marks assertions that hold. At the top level, those after one that does not hold are tried,
+    too."""
 
     def __init__(self):
         self.count, self.names, self.owners = 0, set(), set()

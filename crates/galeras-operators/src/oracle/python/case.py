@@ -1,9 +1,9 @@
 """A module with a method of interest, calls of the method, and values as text.
 
-Programs run in this process, so it imports nothing but what every interpreter has loaded already: the
-original of a module must not be in memory when an answer replaces a method of it. Values are written as
-Python literals in which a list begins with the name of its kind, and are read with `eval`; text from an
-answer is read elsewhere, with `ast.literal_eval`."""
+Programs run in this process, so it imports nothing but what every interpreter has loaded already:
+the original of a module must not be in memory when an answer replaces a method of it. Values are
+written as Python literals in which a list begins with the name of its kind, and are read with
+`eval`; text from an answer is read elsewhere, with `ast.literal_eval`."""
 
 import sys
 
@@ -113,8 +113,8 @@ class Encoder:
 
 
 def reference(value, name=None):
-    """A class or function by its module and name, if it is found there. Some modules, such as `_pydecimal`,
-    give their classes the name of another one."""
+    """A class or function by its module and name, if it is found there. Some modules, such as
+    `_pydecimal`, give their classes the name of another one."""
     name = name or getattr(value, "__qualname__", None)
     for module in (getattr(value, "__module__", None), LOADED.get("name")):
         if type(module) is str and type(name) is str:
@@ -199,8 +199,8 @@ def class_name(kind):
 
 
 def outcome(function, arguments):
-    """How a call with these arguments ends, as a tree: its kind, its value, and the arguments that it
-    changed, by position."""
+    """How a call with these arguments ends, as a tree: its kind, its value, and the arguments that
+    it changed, by position."""
     values = decode(arguments)
     if encoded(values) != arguments:
         raise NotPlain("an argument that changes when it is written and read")

@@ -1,4 +1,5 @@
-"""Compares results that are trees of plain values, as `case.py` writes them. Put before other scripts."""
+"""Compares results that are trees of plain values, as `case.py` writes them. Put before other
+scripts."""
 
 # Relative and absolute difference of floats that count as equal.
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
@@ -22,7 +23,8 @@ def same(wanted, found):
 
 
 def pairs(items):
-    """Keys and values in the order of the keys, since equal dictionaries may have different orders."""
+    """Keys and values in the order of the keys, since equal dictionaries may have different
+    orders."""
     ordered = sorted(zip(items[::2], items[1::2]), key=lambda pair: repr(pair[0]))
     return [part for pair in ordered for part in pair]
 

@@ -1,5 +1,5 @@
-"""Makes the oracles of the methods of one module: records calls, repeats them in fresh processes, chooses
-cases, and grades them with mutants of the method.
+"""Makes the oracles of the methods of one module: records calls, repeats them in fresh processes,
+chooses cases, and grades them with mutants of the method.
 
 The task is a JSON object on standard input, and the result one on standard output. The steps run in
 separate processes, since they change the module or import it anew."""
@@ -86,7 +86,8 @@ def methods_of(tree, wanted):
 
 
 class Branches(ast.NodeTransformer):
-    """Marks both outcomes of each condition, bodies and ends of loops, handlers, and cases of `match`."""
+    """Marks both outcomes of each condition, bodies and ends of loops, handlers, and cases of
+    `match`."""
 
     def __init__(self):
         self.count = 0
@@ -135,12 +136,13 @@ class Branches(ast.NodeTransformer):
 
 
 COMPARISONS = {
-    "Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt", "Eq": "NotEq", "NotEq": "Eq", "In": "NotIn", "NotIn": "In",
-    "Is": "IsNot", "IsNot": "Is",
+    "Lt": "LtE", "LtE": "Lt", "Gt": "GtE", "GtE": "Gt", "Eq": "NotEq", "NotEq": "Eq",
+    "In": "NotIn", "NotIn": "In", "Is": "IsNot", "IsNot": "Is",
 }  # fmt: skip
 ARITHMETIC = {
-    "Add": "Sub", "Sub": "Add", "Mult": "FloorDiv", "Div": "Mult", "FloorDiv": "Mult", "Mod": "Mult", "Pow": "Mult",
-    "LShift": "RShift", "RShift": "LShift", "BitAnd": "BitOr", "BitOr": "BitAnd", "BitXor": "BitAnd", "MatMult": "Mult",
+    "Add": "Sub", "Sub": "Add", "Mult": "FloorDiv", "Div": "Mult", "FloorDiv": "Mult",
+    "Mod": "Mult", "Pow": "Mult", "LShift": "RShift", "RShift": "LShift", "BitAnd": "BitOr",
+    "BitOr": "BitAnd", "BitXor": "BitAnd", "MatMult": "Mult",
 }  # fmt: skip
 
 
@@ -392,8 +394,9 @@ class Maker:
             command = [sys.executable, os.path.join(self.python, script)]
             try:
                 run = subprocess.run(
-                    command, input=repr(task).encode("utf-8", "surrogatepass"), stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL, cwd=folder, env=environment, timeout=self.task["seconds"],
+                    command, input=repr(task).encode("utf-8", "surrogatepass"),
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder, env=environment,
+                    timeout=self.task["seconds"],
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
                 raise Failed(
@@ -429,7 +432,8 @@ class Maker:
         method.candidates = [(arguments, *about) for arguments, about in kept]
 
     def run_candidates(self, methods):
-        """The candidates of which each repeat gives the same result, with the branches that they take."""
+        """The candidates of which each repeat gives the same result, with the branches that they
+        take."""
         for method in methods:
             marks = Branches()
             tree = marks.visit(copy.deepcopy(method.bare))
@@ -486,8 +490,8 @@ class Maker:
                 not same(ast.literal_eval(ends[0]), ast.literal_eval(end)) for end in ends[1:]
             ):
                 method.reasons.append(
-                    "its result differs between processes: random numbers, addresses, the order of a set, the "
-                    "time zone, the working folder, or calls before it"
+                    "its result differs between processes: random numbers, addresses, the order of "
+                    "a set, the time zone, the working folder, or calls before it"
                 )
             elif len(ends[0]) > MOST_RESULT:
                 method.reasons.append("its result is large")
@@ -512,7 +516,8 @@ class Maker:
         method.candidates = chosen
 
     def grade(self, methods):
-        """Which mutants the cases kill. The first one is the method itself, which has to survive."""
+        """The mutants that the cases kill. The first one is the method itself, which has to
+        survive."""
         wanted = []
         for method in methods:
             method.mutants = mutants_of(method, self.file, self.task["seed"], self.task["mutants"])
@@ -527,7 +532,10 @@ class Maker:
         lines = self.start("run.py", {"methods": wanted, "mutants": True, "clocks": False}, 0)
         for method, verdicts in zip(methods, lines):
             if verdicts is None or verdicts[0] != "survived":
-                why = "its cases depend on each other: together they end in another way than one by one"
+                why = (
+                    "its cases depend on each other: together they end in another way than one by "
+                    "one"
+                )
                 method.rejected = ("unstable", why)
                 continue
             for mutant, verdict in zip(method.mutants, verdicts[1:]):
@@ -544,7 +552,8 @@ class Maker:
             if sys.version_info < OLDEST:
                 raise Failed(
                     "python",
-                    f"Python {sys.version.split()[0]} is older than 3.11; name another with `python`",
+                    f"Python {sys.version.split()[0]} is older than 3.11; name another with "
+                    "`python`",
                 )
             tree = ast.parse(content)
         except (Failed, SyntaxError, ValueError, RecursionError) as error:
@@ -613,8 +622,8 @@ class Maker:
             return self.without_cases(method)
         covered = frozenset().union(*(case[4] for case in method.candidates))
         cases = [
-            {"source": source, "from": place, "shown": shown_call(method, arguments), "arguments": arguments,
-             "expected": expected}
+            {"source": source, "from": place, "shown": shown_call(method, arguments),
+             "arguments": arguments, "expected": expected}
             for arguments, source, place, expected, _ in method.candidates
         ]  # fmt: skip
         mutants = [
@@ -652,7 +661,8 @@ def import_failure(text, missing):
     if missing:
         return (
             "import",
-            f"the module {missing} is missing ({text}); name an interpreter that has it with `python`",
+            f"the module {missing} is missing ({text}); name an interpreter that has it with "
+            "`python`",
         )
     if text.startswith("RuntimeError: the interpreter itself"):
         return "loaded", text.partition(": ")[2]

@@ -1,4 +1,5 @@
-"""Runs the doctests of a module, or a test file, and records the arguments of the calls of methods."""
+"""Runs the doctests of a module, or a test file, and records the arguments of the calls of
+methods."""
 
 import doctest
 import json
@@ -154,7 +155,10 @@ def main():
     except BaseException as error:
         problem = f"{type(error).__name__}: {error}"
         if isinstance(error, ImportError) and getattr(error, "name", None):
-            problem = f"the module {error.name} is missing ({problem}); name an interpreter that has it with `python`"
+            problem = (
+                f"the module {error.name} is missing ({problem}); name an interpreter that has it "
+                "with `python`"
+            )
     methods = {}
     for (module, name), found in recorder.methods.items():
         if found["looks"]:

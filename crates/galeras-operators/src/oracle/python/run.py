@@ -1,24 +1,25 @@
 """Runs cases of the methods of one module on the module itself, on changed methods, or on both.
 
-Standard input is a task as a Python literal, and a line of standard output has the results of a method.
-Each method is run in a child, so that it finds the module as it was imported."""
+Standard input is a task as a Python literal, and a line of standard output has the results of a
+method. Each method is run in a child, so that it finds the module as it was imported."""
 
+import _signal as signal
 import marshal
 import os
 import time
 
-import _signal as signal
-
-# Processor time of a case, and time on the clock for those that wait. A child that takes longer ends.
+# Processor time of a case, and time on the clock for those that wait. A child that takes longer
+# ends.
 CASE_SECONDS, CASE_WAIT = 0.1, 10.0
 # A mutant has this many times the time of the method, and this much more.
 MUTANT_FACTOR, MUTANT_SECONDS = 5, 0.3
 ENDED_BY_TIME = (int(signal.SIGPROF), int(signal.SIGALRM))
 CLOCKS = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime"}
 OUTSIDE = {
-    "os.listdir": "files", "os.scandir": "files", "os.remove": "files", "os.mkdir": "files", "os.rename": "files",
-    "os.system": "processes", "os.fork": "processes", "os.exec": "processes", "os.posix_spawn": "processes",
-    "subprocess.Popen": "processes", "os.kill": "processes", "ctypes.dlopen": "native libraries",
+    "os.listdir": "files", "os.scandir": "files", "os.remove": "files", "os.mkdir": "files",
+    "os.rename": "files", "os.system": "processes", "os.fork": "processes", "os.exec": "processes",
+    "os.posix_spawn": "processes", "subprocess.Popen": "processes", "os.kill": "processes",
+    "ctypes.dlopen": "native libraries",
 }  # fmt: skip
 
 
@@ -61,7 +62,8 @@ def limit(seconds):
 
 
 def run_cases(function, cases, watch, hits, seconds=None):
-    """Yields for each case its outcome as text, why there is none, and the branches that it took."""
+    """Yields for each case its outcome as text, why there is none, and the branches that it
+    took."""
     for arguments in cases:
         hits.clear()
         if seconds is not None:
@@ -85,7 +87,8 @@ def run_cases(function, cases, watch, hits, seconds=None):
 
 
 def child(work, write):
-    """Runs `work` in a child, whose lines come through a pipe. Returns its lines and how it ended."""
+    """Runs `work` in a child, whose lines come through a pipe. Returns its lines and how it
+    ended."""
     read, to = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -114,7 +117,8 @@ def write_line(to, line):
 
 
 def outcomes(function, method, watch, hits):
-    """The results of the cases. One that ends its process is left out, and the next ones run in another."""
+    """The results of the cases. One that ends its process is left out, and the next ones run in
+    another."""
     cases, results = method["cases"], []
     while len(results) < len(cases):
         rest = cases[len(results) :]
