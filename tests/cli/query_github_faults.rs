@@ -198,6 +198,7 @@ fn a_search_that_ends_early_is_resumed() {
             let outcome = running.finish();
             assert!(asked.elapsed() < patience(2), "{cache}: {:?}", asked.elapsed());
             if signal == "INT" {
+                assert_eq!(outcome.code, Some(130), "{outcome}");
                 assert_eq!(outcome.finished()["status"], "interrupted", "{outcome}");
                 let told = activities(&outcome);
                 assert_eq!(told.last().unwrap().starts_with("waiting 36"), wait.is_some());
@@ -219,12 +220,7 @@ fn a_search_that_ends_early_is_resumed() {
         let (last, after) = (&before.last().unwrap().0, api.searches());
         let twice: Vec<_> = after.iter().filter(|s| s.0 != *last && before.contains(s)).collect();
         assert!(twice.is_empty(), "{cache}: asked again: {twice:?}");
-        assert!(
-            before.len() > 6 && after.len() < all - 2,
-            "{} {} {all}",
-            before.len(),
-            after.len()
-        );
+        assert!(before.len() > 6 && after.len() < all - 2, "{before:?} {after:?}");
         project.verifies(cache);
     }
 }

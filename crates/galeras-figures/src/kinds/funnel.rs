@@ -50,12 +50,13 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let plan = Plan { beside, ..Plan::new(Dim::Nothing, y, 110.0, move |_| height) };
     let panels = sheet.panels(&plan)?;
     let most = sheet.table.rows.iter().map(|r| r.y).fold(0.0, f64::max);
+    let mut every = 1;
     for (i, panel) in panels.iter().enumerate() {
         let range = Range { low: 0.0, high: if most > 0.0 { most } else { 1.0 }, log: false };
         let axis = range.axis(panel.area.x, panel.area.right());
         let pitch = panel.area.height / names;
         // Of stages that are lower than a line of text, one in so many has its numbers.
-        let every = (SMALL * LEADING / pitch).ceil().max(1.0) as usize;
+        every = (SMALL * LEADING / pitch).ceil().max(1.0) as usize;
         for stage in stages(sheet.table, i) {
             let top = panel.area.y + pitch * stage.row.x_name as f64;
             let thick = (pitch * if reasons { 0.46 } else { 0.66 }).min(24.0);
@@ -93,6 +94,9 @@ fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     }
     let note = "Next to the counts: the share of the first stage, and of the stage before.";
     sheet.notes.push(note.to_string());
+    if every > 1 {
+        sheet.notes.push(format!("Counts: one in {every} is written."));
+    }
     for stage in (0..panels.len()).flat_map(|i| stages(sheet.table, i)) {
         sheet.facts.push(format!("{}.", words(sheet, &stage)));
     }
