@@ -298,8 +298,10 @@ async fn derive(
     let mut descriptions = Map::new();
     for field in table.schema.fields() {
         let mark = if field.is_nullable() { "" } else { "!" };
-        columns
-            .insert(field.name().clone(), json!(format!("{}{mark}", type_name(field.data_type()))));
+        // A contract tells a timestamp without its unit and zone.
+        let kind = type_name(field.data_type());
+        let kind = kind.split('[').next().unwrap_or(&kind);
+        columns.insert(field.name().clone(), json!(format!("{kind}{mark}")));
         if let Some(text) = column_description(field) {
             let unit = column_unit(field).map(|u| format!(" [{u}]")).unwrap_or_default();
             descriptions.insert(field.name().clone(), json!(format!("{text}{unit}")));

@@ -433,7 +433,7 @@ chrf         3      4
 id          a
 prediction
     def f():
-    \treturn 1\\x1b
+    \treturn 1\\u{1b}
 n           3
 
 id          b

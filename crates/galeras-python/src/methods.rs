@@ -193,13 +193,13 @@ fn body_end(text: &[u8], function: &StmtFunctionDef) -> usize {
         }
     }
     let Some(first) = function.body.first() else {
-        return indented_end(text, function.start().to_usize(), end);
+        return indented_end(text, function, find_newline(text, end));
     };
     let start = first.start().to_usize();
     let (body, code) = indent(text, line_start(text, start));
     if code != start {
         // The body is in the line of the colon.
-        return end;
+        return indented_end(text, function, end);
     }
     loop {
         if text.get(at) == Some(&b'\r') {
@@ -220,16 +220,16 @@ fn body_end(text: &[u8], function: &StmtFunctionDef) -> usize {
     }
 }
 
-/// The end of a function without a body: its signature is an error, as a tuple of Python 2 in it, and
-/// the lines below it are indented.
-fn indented_end(text: &[u8], start: usize, end: usize) -> usize {
-    let (outer, _) = indent(text, line_start(text, start));
-    let mut end = find_newline(text, end);
-    let mut at = end;
+/// The end of a function without an indented body, or with an error in its signature, as a tuple of
+/// Python 2 is: of the lines below it that are indented, the last one with code, or else `end`.
+fn indented_end(text: &[u8], function: &StmtFunctionDef, mut end: usize) -> usize {
+    let (outer, _) = indent(text, line_start(text, function.start().to_usize()));
+    let mut at = find_newline(text, end);
     while at < text.len() {
         let (width, first) = indent(text, at + 1);
         match text.get(first) {
             Some(b'\n') => at = first,
+            Some(b'#') => at = find_newline(text, first),
             Some(_) if width > outer => {
                 end = find_newline(text, first);
                 at = end;

@@ -88,8 +88,9 @@ impl Sandbox {
     }
 
     /// Names folders that no program may see a part of, such as the store and the folder of consents. Of
-    /// a readable folder that holds one of them, the other entries are readable. The home folder as a whole
-    /// is always hidden.
+    /// a readable folder that holds one of them, the other entries are readable. Without a mount namespace
+    /// the names of files in them are visible there, but no contents. The home folder as a whole is
+    /// always hidden.
     #[must_use]
     pub fn seal(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         self.sealed.extend(folders.into_iter().map(resolved));

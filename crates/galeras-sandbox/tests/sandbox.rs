@@ -242,21 +242,22 @@ fn open_folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_is_sealed_in_a_readable_folder_does_not_exist() {
+fn what_is_sealed_in_a_readable_folder_cannot_be_read() {
     let folder = open_folder();
     for name in ["a/store", "a/other", "b"] {
         fs::create_dir_all(folder.path().join(name)).unwrap();
         fs::write(folder.path().join(name).join("file"), format!("{name}\n")).unwrap();
     }
     std::os::unix::fs::symlink("/etc/passwd", folder.path().join("a/link")).unwrap();
-    for sandbox in sandboxes() {
+    // Landlock cannot hide the names below a folder whose names are visible.
+    for (sandbox, names) in sandboxes().into_iter().zip(["", "file\n"]) {
         let sandbox = sandbox.seal([folder.path().join("a/store")]);
         let specification = Specification {
             readable: vec![folder.path().to_owned()],
             directory: Some(folder.path().to_owned()),
             ..shell("pwd; cat b/file a/other/file a/store/file a/link 2>&-; ls a/store 2>&-; true")
         };
-        let seen = format!("{}\nb\na/other\n", folder.path().display());
+        let seen = format!("{}\nb\na/other\n{names}", folder.path().display());
         assert_eq!(run(&sandbox, specification).stdout.text(), seen);
     }
 }

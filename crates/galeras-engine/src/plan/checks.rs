@@ -85,26 +85,29 @@ impl Expander {
                 return None;
             }
         };
-        let columns: Option<serde_json::Map<String, Value>> =
-            serde_json::from_slice::<Value>(&text)
-                .ok()
-                .and_then(|v| v.get("columns").unwrap_or(&v).as_object().cloned());
-        let fields: Option<Vec<SchemaField>> = columns.and_then(|columns| {
-            columns
-                .iter()
-                .map(|(name, kind)| {
-                    Some(SchemaField {
-                        column: Text { value: name.clone(), span: path.span },
-                        ty: kind.as_str()?.parse().ok()?,
-                        span: path.span,
-                    })
-                })
-                .collect()
-        });
-        if fields.is_none() {
+        let columns = serde_json::from_slice::<Value>(&text)
+            .ok()
+            .and_then(|v| v.get("columns").unwrap_or(&v).as_object().cloned());
+        let Some(columns) = columns else {
             refuse(format!("{} is not a contract", quote(&path.value)));
+            return None;
+        };
+        let field = |(name, kind): (&String, &Value)| match kind.as_str().map(str::parse) {
+            Some(Ok(ty)) => Ok(SchemaField {
+                column: Text { value: name.clone(), span: path.span },
+                ty,
+                span: path.span,
+            }),
+            Some(Err(reason)) => Err(format!("its column {}: {reason}", quote(name))),
+            None => Err(format!("the type of its column {} is not a text", quote(name))),
+        };
+        match columns.iter().map(field).collect() {
+            Ok(fields) => Some(fields),
+            Err(reason) => {
+                refuse(format!("{} is not a contract; {reason}", quote(&path.value)));
+                None
+            }
         }
-        fields
     }
 
     /// A condition over the rows of a table, bound once for all cells of a matrix.

@@ -54,11 +54,13 @@ impl CodeToken<'_> {
             (TokenKind::String { is_closed: true, .. }, _) => {
                 (self.key == other.key).then_some(other.end)
             }
-            (TokenKind::String { .. }, TokenKind::String { content: (from, to), .. }) => {
-                is_beginning.then(|| from + covered(&text[from..to], self.key.len() - 1))
-            }
+            (
+                TokenKind::String { content: (start, end), .. },
+                TokenKind::String { content: (from, to), .. },
+            ) => is_beginning.then(|| from + covered(&own[start..end], &text[from..to])),
             (TokenKind::Comment, TokenKind::Comment) => is_beginning.then(|| {
-                other.start + 1 + covered(&text[other.start + 1..other.end], self.key.len() - 1)
+                let from = other.start + 1;
+                from + covered(&own[self.start + 1..self.end], &text[from..other.end])
             }),
             (TokenKind::String { .. } | TokenKind::Comment, _) => None,
             _ => {
@@ -78,10 +80,14 @@ fn key_bytes(content: &str) -> impl Iterator<Item = (usize, u8)> {
     bytes.iter().copied().enumerate().filter(move |(at, byte)| !left_out(*at, *byte))
 }
 
-/// The length of the beginning of a content whose key has this many bytes.
-fn covered(content: &str, bytes: usize) -> usize {
-    let last = bytes.checked_sub(1).and_then(|before| key_bytes(content).nth(before));
-    last.map_or(0, |(at, _)| at + 1)
+/// The length of the beginning of a content that has the key of `own`, with as much white space
+/// behind it as `own` ends with.
+fn covered(own: &str, content: &str) -> usize {
+    let last = key_bytes(own).count().checked_sub(1).and_then(|at| key_bytes(content).nth(at));
+    let end = last.map_or(0, |(at, _)| at + 1);
+    let spaces =
+        |bytes: &mut dyn Iterator<Item = u8>| bytes.take_while(u8::is_ascii_whitespace).count();
+    end + spaces(&mut own.bytes().rev()).min(spaces(&mut content[end..].bytes()))
 }
 
 /// `mark` and the content of a token. Only ASCII is left out, so it stays text.

@@ -304,8 +304,8 @@ mod tests {
              ON a.x = b.x",
             "SELECT x, row_number() OVER (ORDER BY x) AS n
              FROM (SELECT x, id, count(*) AS c FROM t GROUP BY ROLLUP (x, id))",
-            "SELECT id, row_number() OVER (ORDER BY id) AS n
-             FROM (SELECT id FROM t UNION ALL SELECT id FROM t)",
+            "SELECT x, row_number() OVER (ORDER BY id) AS n
+             FROM (SELECT id, x FROM t UNION ALL SELECT id, x FROM t)",
         ] {
             assert!(!findings(sql).await.is_empty(), "{sql}");
         }

@@ -17,7 +17,7 @@ pub(crate) fn read(suffix: &str, input: &[u8]) {
     std::fs::write(folder.join(format!("data.{suffix}")), input).unwrap();
     let text =
         format!("galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ path: data.{suffix} }}\n");
-    computed(&folder, &text, 1);
+    computed(&folder, &text);
 }
 
 /// Lines of JSON, or an Arrow stream, or a Parquet file, that a program prints.
@@ -33,15 +33,15 @@ pub(crate) fn exec_output(input: &[u8]) {
         "galeras: 1\nsteps:\n  data:\n    op: exec\n    with:\n      sandbox: none\n      command: cat printed\n      \
          format: {format}\n      output: {{ id: utf8!, x: int64, y: float64, names: list<utf8> }}\n"
     );
-    computed(&folder, &text, 0);
+    computed(&folder, &text);
 }
 
-/// Computes the step `data` of a workflow, which reads so many files.
-fn computed(folder: &Path, text: &str, files: usize) {
+/// Computes the step `data` of a workflow, which reads one file.
+fn computed(folder: &Path, text: &str) {
     super::wait(async {
         let Some(plan) = super::planned(folder, text).await else { return };
         let step = &plan.step("data").expect("it was planned").step;
-        assert_eq!(step.side_files().unwrap().len(), files);
+        assert_eq!(step.side_files().unwrap().len(), 1);
         let Lowering::Table(table) = step.lowering() else { panic!("it gives a table") };
         let cx = context(folder);
         // A library that gives up is an error, as it is for the program.
