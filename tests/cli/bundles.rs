@@ -280,8 +280,8 @@ fn what_must_not_be_handed_on_is_refused_and_a_folder_of_ratings_goes_along() {
     ran.all_hit();
     assert_eq!(ran.step("judged")["rows"], 89);
     // Words are not paths, even if a folder of this program has such a name.
-    let words = "galeras: 1\ndescription: Rows that are unpacked in cache/workflow.\n";
-    project.edit("flows/w.yaml", "galeras: 1\n", words);
+    let words = "Rows that are unpacked in cache/workflow.";
+    project.edit("flows/w.yaml", "What the data say.", words);
     bundled(&project, &[]).exits(0);
     let report = &entries(&project.path("b.zip"))["report.html"];
     assert!(String::from_utf8_lossy(report).contains("Rows that are unpacked"));

@@ -389,7 +389,7 @@ fn a_missing_answer_says_whose_it_is() {
     rows[0]["raw_response"] = Value::Null;
     let project = with_models(&rows);
     let told = project.run_ok(&[]).warnings();
-    says(&told[0], &["no answer for 2 of 6 prompts: the table has no answer for prompt_id = d1"]);
+    says(&told[0], &["no answer for 2 of 6 prompts: the table has no answer for id = d1"]);
     assert_eq!(project.cells("answers.rejects", "model id"), ["a | d1", "b | d2"]);
     assert_eq!(answered(&project).len(), 4);
     // Also if all of a model's are.

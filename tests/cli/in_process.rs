@@ -20,7 +20,7 @@ use galeras_engine::plan::{Input, Locking, Plan, PlanSettings, plan, preflight};
 use galeras_engine::runner::{
     Embedded, OutputOptions, RunOptions, StepManifests, open, output_conflicts, run,
 };
-use galeras_engine::trust::{Allowance, Ground, Trust, TrustMemory, requests};
+use galeras_engine::trust::{Allowance, Ground, StoreMemory, Trust, TrustMemory, requests};
 use galeras_operator::RunEnv;
 use galeras_operator::event::{EventSink, RunStatus};
 use galeras_operators::sandbox::use_launcher;
@@ -139,6 +139,7 @@ async fn perform(
         return None;
     }
     let store = Store::open(cache.to_str().expect("a path of a test")).await.ok()?;
+    StoreMemory::at(home.join(".local/share/galeras/stores")).remember(&cache).ok()?;
     let outputs = OutputOptions {
         folder: root.to_path_buf(),
         overwrite: false,

@@ -121,10 +121,9 @@ params:
 steps:
   table:
     op: exec
-    with:
-      sandbox: none
-      command: touch ran; printf '{{\"id\":\"a\",\"code\":\"x y\",\"size\":1}}'
-      output: {{ id: utf8!, code: utf8!, size: int64! }}
+    with: {{ sandbox: none,
+      command: \"touch ran; printf '{{\\\"id\\\":\\\"a\\\",\\\"code\\\":\\\"x y\\\",\\\"size\\\":1}}'\",
+      output: {{ id: utf8!, code: utf8!, size: int64! }} }}
 {rest}"
     )
 }

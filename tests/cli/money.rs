@@ -291,11 +291,11 @@ fn a_judge_of_answers_is_announced_and_runs_side_by_side_share_the_account() {
         + "  picked:
     op: sql
     from: answers
-    with: { query: 'SELECT id, prediction FROM input', key: [id] }
+    with: { query: 'SELECT id, prediction AS answer FROM input', key: [id] }
   questions:
     op: prompt
     from: picked
-    with: { treatments: { judge: 'Is this right? {{ prediction }}' } }
+    with: { treatments: { judge: 'Is this right? {{ answer }}' } }
 " + &judge;
     let outcome = project("budget: { max_usd: 1000 }", &steps).run_ok(&[]);
     let asked = outcome.events("requests");

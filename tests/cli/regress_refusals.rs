@@ -51,6 +51,9 @@ fn refuses(table: &str, with: &str, reason: &str) {
         assert_eq!((text(&row, "status"), &row["simulations"]), ("not_applicable", &0.into()));
         assert!(text(&row, "reason").contains(reason), "{row}");
     }
+    for row in project.rows("effects.overlap") {
+        assert!(!text(&row, "note").contains('#'), "columns have names: {row}");
+    }
     for row in project.rows("effects.sensitivity") {
         // Absent rows are counted and bounded; the test of all arms is not about these two.
         let other = ["omnibus", "attrition"].contains(&text(&row, "analysis"));

@@ -172,7 +172,10 @@ fn confine(launch: &Launch, bytes: &[u8]) -> Result<(LandlockSupport, bool), Fai
     }
     drop(proc);
 
-    umask(Mode::WGRP | Mode::WOTH);
+    // Started by root, every program is another user. In a folder that all of them may write to, the
+    // next one must be able to replace the files of this one.
+    let shares = launch.id.is_some() && launch.readable.iter().any(|readable| readable.writable);
+    umask(if shares { Mode::empty() } else { Mode::WGRP | Mode::WOTH });
     let (work, temporary) = match &launch.folder {
         Some(folder) => (folder.join("work"), folder.join("tmp")),
         None => (PathBuf::from(WORK), PathBuf::from(TEMPORARY)),

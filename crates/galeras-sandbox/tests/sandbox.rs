@@ -266,13 +266,16 @@ fn what_is_sealed_in_a_readable_folder_cannot_be_read() {
 fn writable_folders_keep_what_is_written() {
     for sandbox in sandboxes() {
         let folder = open_folder();
-        let specification = Specification {
-            writable: vec![folder.path().to_owned()],
-            directory: Some(folder.path().to_owned()),
-            ..shell("echo data > file; cat file")
-        };
-        assert_eq!(run(&sandbox, specification).stdout.text(), "data\n");
-        assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "data\n");
+        // The second one replaces the file of the first.
+        for text in ["data\n", "other\n"] {
+            let specification = Specification {
+                writable: vec![folder.path().to_owned()],
+                directory: Some(folder.path().to_owned()),
+                ..shell(&format!("printf '{text}' > file; cat file"))
+            };
+            assert_eq!(run(&sandbox, specification).stdout.text(), text);
+            assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), text);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::balance::weights;
 use super::comparison::{Contrast, RowSet, TrimmedRows};
 use super::estimators::{EstimandName, FittedPropensity};
 use super::frame::AnalysisFrame;
-use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
+use crate::shared_columns::{self as columns, Answer, found, reason_of, status_of};
 use galeras_base::prose::{count, four_digits, interval, significant, thousands};
 use galeras_causal::{CRUMP, Overlap, Propensity, Refusal, in_overlap, overlap};
 use galeras_operator::small_table::{
@@ -176,10 +176,11 @@ fn shortage(
 /// The row of the port `overlap`; none without covariates.
 pub(super) fn overlap_row(cx: &SetContext<'_>) -> Option<OverlapRow> {
     let SetContext { args, set, score, .. } = *cx;
+    let named = |refusal: &Refusal| columns::named(refusal, &set.names).into();
     let result: Answer<Overlap> = match (score, set.adjusting_refused()) {
         (_, Some(reason)) => Err(reason.into()),
-        (Some(Ok(score)), _) => weighted_overlap(args, set, score).map_err(NoNumber::from),
-        (Some(Err(reason)), _) => Err(reason.into()),
+        (Some(Ok(score)), _) => weighted_overlap(args, set, score).map_err(|e| named(&e)),
+        (Some(Err(reason)), _) => Err(named(reason)),
         (None, _) => return None,
     };
     let constant = score.and_then(|score| score.as_ref().ok()?.constant());

@@ -74,6 +74,11 @@ impl StoreMemory {
         Self { folder: data_folder("stores") }
     }
 
+    /// The memory in this folder.
+    pub fn at(folder: PathBuf) -> Self {
+        Self { folder: Some(folder) }
+    }
+
     /// True if this folder is remembered. Another folder at its path is not.
     pub fn knows(&self, store: &Path) -> bool {
         let Some(folder) = &self.folder else { return false };
@@ -193,7 +198,7 @@ mod tests {
     #[test]
     fn a_store_is_known_by_more_than_its_path() {
         let dir = tempfile::tempdir().unwrap();
-        let memory = StoreMemory { folder: Some(dir.path().join("stores")) };
+        let memory = StoreMemory::at(dir.path().join("stores"));
         let (store, other) = (dir.path().join("cache"), dir.path().join("other"));
         assert!(memory.remember(&store).is_err(), "there is none");
         fs::create_dir(&store).unwrap();
