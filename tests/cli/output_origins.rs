@@ -248,7 +248,7 @@ fn run(project: &Project, file: &str, more: &[&str]) -> Outcome {
 #[track_caller]
 fn refused(project: &Project, file: &str, more: &[&str], words: &[&str]) {
     let outcome = run(project, file, more).exits(2);
-    assert_eq!(outcome.diagnostics(), [format!("{CODE} {file}:12:26")], "{outcome}");
+    assert_eq!(outcome.diagnostics(), [format!("{CODE} {file}:13:26")], "{outcome}");
     assert_eq!(outcome.finished()["status"], "invalid", "{outcome}");
     let found = &outcome.events("diagnostic")[0];
     says(found["message"].as_str().unwrap(), words);
@@ -275,7 +275,7 @@ fn the_file_of_another_workflow_is_not_replaced() {
             refused(&project, "other.yaml", more, &words);
         }
         let planned = project.run(&["plan", "other.yaml", "--format", "json"]).exits(2);
-        assert_eq!(planned.diagnostics(), [format!("{CODE} other.yaml:12:26")], "{planned}");
+        assert_eq!(planned.diagnostics(), [format!("{CODE} other.yaml:13:26")], "{planned}");
         assert_eq!(planned.events("plan").len(), 1, "the plan is told, too: {planned}");
         assert!(!project.path("ran").exists(), "nothing runs");
         assert_eq!(fs::read(project.path(&path)).unwrap(), before);

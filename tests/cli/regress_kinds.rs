@@ -310,7 +310,7 @@ fn arguments_that_do_not_fit_are_found_first() {
             &*format!("{inferior}, lower_is_better: [n_errors], higher_is_better: [n_errors] }}"),
             "is in `lower_is_better` as well",
         ),
-        ("equivalence: { margin: 1, higher_is_better: [y] }", "equivalence has two sides"),
+        ("equivalence: { margin: 1, higher_is_better: [y] }", "is for `test: noninferiority`"),
     ] {
         let mut with = with.to_owned();
         for (key, rest) in [("outcomes:", "outcomes: [y]"), ("control:", "control: '0'")] {

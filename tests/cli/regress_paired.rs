@@ -304,7 +304,8 @@ fn the_summary_fits_a_terminal() {
     assert!(!cut.contains('…'), "nothing else is cut\n{shown}");
     assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{shown}");
     for row in project.rows("effects.summary") {
-        let [low, high] = ["ci_low", "ci_high"].map(|column| number(&row, column).to_string());
+        let [low, high] =
+            ["ci_low", "ci_high"].map(|column| format!("{:.1}", number(&row, column)));
         let words = ["outcome", "treatment", "p_adj"].map(|column| text(&row, column));
         says(&shown.stdout, &[&words[..], &[low.as_str(), high.as_str()]].concat());
     }

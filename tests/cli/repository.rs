@@ -436,7 +436,8 @@ fn paths_of_the_command_line_start_in_the_current_folder() {
     assert_eq!(repositories(&project, ".", "flows/w.yaml", &["--set", &set])[0][1], whole);
     // So does a list in a file, whose own paths are the workflow's.
     project.write("mine/list.csv", "./r\n../theirs/repo\n");
-    let listed = repositories(&project, ".", "flows/w.yaml", &["--set", "repos=mine/list.csv"]);
+    let list = ["--set", "repos=mine/list.csv", "--allow", "send:mine/list.csv=*"];
+    let listed = repositories(&project, ".", "flows/w.yaml", &list);
     assert_eq!(listed.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["r", "repo"]);
 }
 

@@ -24,7 +24,7 @@ steps:
     op: sql
     from: table
     with: { query: 'SELECT id, text, n AS size, ''a'' AS treatment FROM input', key: [id] }
-  kept: { op: validate, from: arms, with: { rules: [ { name: r, check: 'true' } ] } }
+  kept: { op: validate, from: arms, with: { rules: [ { name: r, check: size > 0 } ] } }
   cells:
     op: sample
     from: table

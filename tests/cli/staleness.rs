@@ -82,7 +82,7 @@ fn an_edited_file_that_the_command_names_is_seen_without_files() {
         ("sh make.sh", "make.sh"),
         ("cd . && sh ./src/make.sh", "src/make.sh"),
         ("sh < make", "make"),
-        ("cat make | sh > made; cat made", "make"),
+        ("cat make | sh > $TMPDIR/made; cat $TMPDIR/made", "make"),
     ] {
         let with = format!("{{ command: '{command}', output: {{ id: utf8! }} }}");
         let project = Project::steps(&format!("  table: {{ op: exec, with: {with} }}\n"));

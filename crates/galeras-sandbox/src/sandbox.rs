@@ -180,7 +180,7 @@ mod run {
     use std::os::fd::{AsFd, OwnedFd};
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixStream;
-    use std::path::{Path, PathBuf};
+    use std::path::{Component, Path, PathBuf};
     use std::process::{Child, Command, Stdio};
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -340,6 +340,9 @@ mod run {
             let message = format!("`{}` must be an absolute path", path.display());
             return Err(SandboxError::Invalid(message));
         }
+        // A mount point needs a path without `..`.
+        let up = path.components().any(|part| part == Component::ParentDir);
+        let path = if up { real.as_path() } else { path };
         sandbox.check_visible(path, &real)?;
         let Some(sealed) = sandbox.sealed.iter().find(|sealed| sealed.starts_with(&real)) else {
             all.push(Readable { path: path.to_owned(), real, writable, hollow: false });

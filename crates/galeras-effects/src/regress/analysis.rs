@@ -610,7 +610,7 @@ fn critical_value<'a, 'b: 'a>(
         degrees = degrees.min(member.degrees);
         effects.push(Influence { sample: member.group, parts: member.influence? });
     }
-    max_t(&effects, degrees, args.alpha, args.seed as u64).ok()
+    max_t(&effects, degrees, args.alpha).ok()
 }
 
 /// Adjusts the p-values of estimates, and of tests against margins. The tests of a family have the

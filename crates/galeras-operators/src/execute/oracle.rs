@@ -38,7 +38,9 @@ pub(super) fn check_ports(cx: &BindContext, oracle_id: &str) -> Vec<ArgError> {
             ));
             continue;
         };
-        for column in columns.iter().filter(|column| table.field(column).is_none()) {
+        // If a step before has a mistake, its columns are unknown.
+        let is_absent = |column: &&&str| !table.open && table.field(column).is_none();
+        for column in columns.iter().filter(is_absent) {
             let message = format!("the table of the port `{port}` has no column `{column}`");
             let error = ArgError::at_port(port, Code::UnknownColumn, message);
             errors.push(error.help("it has to come from a step of `oracle`"));
