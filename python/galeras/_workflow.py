@@ -163,7 +163,7 @@ class Workflow:
         >>> study.table("table_1").column("column").to_pylist()[:2]
         ['ast_levels', 'complexity']
         >>> study.table("valid.rejects").num_rows
-        890
+        891
         """
         return _tables.stored(self._call(), name, self._defaults())
 
