@@ -97,6 +97,7 @@ def command(galeras: str, workflow: Path, cache: Path, *more: str) -> list:
         "json",
         "--allow-all",  # the workflows are the scripts' own, wherever their data are
         "--overwrite",  # and so are the outputs, whatever became of the store
+        "--allow-empty",  # which are compared, also if they are empty
         *more,
     ]
 

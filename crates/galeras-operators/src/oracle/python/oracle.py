@@ -645,7 +645,7 @@ class Maker:
                 "rule": rule,
                 "reason": f"nothing calls it ({problem})" if problem else "nothing calls it",
             }
-        if reason.startswith(("its result", "its arguments", "uses", "reads", "takes", "ends")):
+        if reason.startswith(("its result", "its arguments", "uses", "reads", "returns", "takes", "ends")):
             return {"rule": "unstable", "reason": reason}
         return {"rule": "arguments", "reason": f"no call can be repeated: an argument is {reason}"}
 

@@ -13,6 +13,7 @@ import time
 CASE_SECONDS, CASE_WAIT = 0.1, 10.0
 # A mutant has this many times the time of the method, and this much more.
 MUTANT_FACTOR, MUTANT_SECONDS = 5, 0.3
+HOME = "/sandbox"
 ENDED_BY_TIME = (int(signal.SIGPROF), int(signal.SIGALRM))
 CLOCKS = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime"}
 OUTSIDE = {
@@ -83,6 +84,9 @@ def run_cases(function, cases, watch, hits, seconds=None):
             )
         sys.setprofile(None)
         watch.active = False
+        # An answer runs in another folder, and `sys.path` there is another.
+        if end is not None and any(place in end for place in (watch.root, HOME)):
+            watch.used = watch.used or "returns a path of the sandbox"
         yield [end, watch.used or reason, sorted(hits)]
 
 
