@@ -200,6 +200,37 @@ assert f(1) == (1, datetime(2020, 1, 2, 3))
 assert f(1).a == 1", ("passed", 2, 2)),
     ("large values that are given back", "def f(x): return 'x' * (9 << 20)\ndef g(x): return 1",
      "assert g(4 * f(1)) == 1", ("out_of_memory", 0, 1)),
+    ("a class that derives from a list", "
+class Stack(list):
+    def push(self, x): self.append(x)
+    def __add__(self, other): return Stack([*self, *other])", "
+s = Stack()
+s.push(1)
+assert s == [1] and len(s) == 1 and s[0] == 1
+assert s + [2] == [1, 2]
+assert s != [2]", ("passed", 3, 3)),
+    ("a list that equals everything", "
+class All(list):
+    __eq__ = lambda self, other: True
+    __ne__ = lambda self, other: False
+def f(x): return All()", "assert f(1) == [2]", ("failed", 0, 1)),
+    ("operators", "
+class Length:
+    def __init__(self, x): self.x = x
+    def __add__(self, other): return Length(self.x + other.x)
+    def __rmul__(self, n): return Length(n * self.x)
+    def __lt__(self, other): return True", "assert (Length(1) + 2 * Length(3)).x == 7", ("passed", 1, 1)),
+    ("an object that is less than everything", "
+class Least:
+    def __lt__(self, other): return True
+def f(x): return Least()", "assert f(1) < 5", ("error", 0, 1)),
+    ("arguments by name that are changed", "def f(items): items.sort()",
+     "items = [2, 1]\nf(items=items)\nassert items == [1, 2]", ("passed", 1, 1)),
+    ("two names of Python", "def min(x): return 0\ndef max(x): return 0",
+     "assert min([3, 1]) == 1\nassert max([3, 1]) == 3", ("failed", 0, 2)),
+    ("nothing of the program", "pass", "assert sum([1, 2]) == 3", ("failed", 0, 1)),
+    ("an exception that the tests wait for", "def f(x): raise ValueError(x)",
+     "try: f(1)\nexcept ValueError: pass\nelse: assert False", ("passed", 1, 1)),
     ("tests that hide the end of the program", "import os\ndef f(x): os._exit(0)", "try: f(1)\nexcept: pass\nassert True", ("failed", 0, 1)),
 ];
 
@@ -226,11 +257,20 @@ fn tests_that_are_wrong_are_no_verdict() {
             "def test_a(path):\n    assert f(1) == 2\nassert f(1) == 1",
         ),
         ("unknown module", "def f(x): return 1", "import no_such_module\nassert f(1) == 1"),
+        ("what decides", "def f(g): return g('1')", "assert f(eval) == 1"),
+        ("worn object", "def f(x): return 1", "class P: pass\nassert f(P()) == 1"),
     ];
     let project = Project::new(WORKFLOW).with("answers.jsonl", rows(all)).ran();
     assert!(project.rows("executed").is_empty());
     let rejects = project.rows("executed.rejects");
-    let words = ["not Python", "no test ran", "nothing calls test_a", "no_such_module"];
+    let words = [
+        "not Python",
+        "no test ran",
+        "nothing calls test_a",
+        "no_such_module",
+        "tests cannot give a builtin_function_or_method to the answer",
+        "tests cannot give a P to the answer",
+    ];
     for (row, words) in rejects.iter().zip(words) {
         assert_eq!(row["rule"], "tests", "{row}");
         says(text(row, "reason"), &[words]);

@@ -1,5 +1,7 @@
 """The answer's process: loads the program, and calls what the tests ask for. It decides nothing."""
 
+import _operator
+
 
 class Answer:
     def __init__(self):
@@ -82,13 +84,14 @@ class Answer:
             function, args, named = rest
             args = [self.callback(arg) for arg in args]
             named = {name: self.callback(arg) for name, arg in named.items()}
-            changing = [at for at, arg in enumerate(args) if type(arg) in (list, dict, set)]
-            before = [self.codec.encode(args[at]) for at in changing]
+            given = [*enumerate(args), *named.items()]
+            changing = [(at, arg) for at, arg in given if type(arg) in (list, dict, set)]
+            before = [self.codec.encode(arg) for _, arg in changing]
             result = function(*args, **named)
             changed = [
-                [at, args[at]]
-                for at, was in zip(changing, before)
-                if self.codec.encode(args[at]) != was
+                [at, arg]
+                for (at, arg), was in zip(changing, before)
+                if self.codec.encode(arg) != was
             ]
             return [result, changed]
         return [OPERATIONS[what](*rest)]
@@ -112,7 +115,16 @@ class Answer:
         return function
 
 
+def plain(value):
+    """The items of an object that derives from a list, a dictionary or a set."""
+    for base in (dict, list, set):
+        if isinstance(value, base):
+            return base(dict.items(value)) if base is dict else base(base.__iter__(value))
+    return value
+
+
 OPERATIONS = {
+    "plain": plain, "operator": lambda name, *values: getattr(_operator, name)(*values),
     "get": getattr, "len": len, "iter": iter, "next": next, "str": str, "repr": repr, "bool": bool,
     "item": lambda value, key: value[key], "set": setattr, "isinstance": isinstance,
 }  # fmt: skip

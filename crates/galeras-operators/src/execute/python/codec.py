@@ -28,9 +28,11 @@ class Codec:
             return '"' + value.encode("utf-8", "surrogatepass").hex() + '"'
         if kind is complex:
             return '["j",%s,%s]' % (self.encode(value.real), self.encode(value.imag))
-        for base, name in KINDS:
-            if isinstance(value, base):
-                return self.encode_as(base, name, value)
+        # An object of a class such as `class Stack(list)` is more than its items.
+        if kind.__module__ != "answer" or not isinstance(value, (dict, list, set)):
+            for base, name in KINDS:
+                if isinstance(value, base):
+                    return self.encode_as(base, name, value)
         if isinstance(value, type):
             return self.encode_class(value)
         full = kind.__module__ + "." + kind.__qualname__

@@ -21,6 +21,13 @@ MODULES = {name: name for name in getattr(sys, "stdlib_module_names", sys.builti
 MODULES.update(np="numpy", numpy="numpy")
 
 
+# Functions by which an answer could change the process of the tests.
+POWERFUL = {
+    "__import__", "compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "open",
+    "setattr", "vars",
+}  # fmt: skip
+
+
 class Gone(BaseException):
     """The answer's process has ended, or sent something that is not an answer."""
 
@@ -74,7 +81,12 @@ class Remote:
 
     # An answer does not decide what it is equal to, nor that it is true.
     def __eq__(self, other):
-        return type(other) is Remote and self._number == other._number
+        if type(other) is Remote:
+            return self._number == other._number
+        if type(other) not in (dict, list, set):
+            return False
+        items = TESTS.ask("plain", self)
+        return type(items) is type(other) and items == other
 
     def __hash__(self):
         return hash(self._number)
@@ -86,15 +98,35 @@ class Remote:
         return type(value) is Remote and TESTS.ask("isinstance", value, self) is True
 
 
+def operation(name, is_reflected=False):
+    def apply(self, *others):
+        values = [*others, self] if is_reflected else [self, *others]
+        return TESTS.ask("operator", name, *values)
+
+    return apply
+
+
+# Not those that give a truth: an answer would decide that it is smaller.
+for name in ("neg", "pos", "abs", "setitem", "delitem"):
+    setattr(Remote, f"__{name}__", operation(name))
+for name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"):
+    setattr(Remote, f"__{name}__", operation(name))
+    setattr(Remote, f"__r{name}__", operation(name, is_reflected=True))
+
+
 class Tests:
     def __init__(self, channel, source):
         self.channel, self.source = channel, source
-        self.functions, self.gone, self.called = [], False, False
+        self.functions, self.gone = [], False
+        # Something of the answer is named, called, and has raised an exception.
+        self.used = self.called = self.raised = False
         self.codec = Codec(self.keep, self.proxy)
-        self.held, self.failures = set(), []
+        self.held, self.failures, self.not_given = set(), [], None
 
     def keep(self, value):
-        raise TypeError(f"tests cannot give a {type(value).__name__} to the answer")
+        # No answer can pass such tests, and none may profit from the error.
+        self.not_given = f"tests cannot give a {type(value).__name__} to the answer"
+        raise TypeError(self.not_given)
 
     def proxy(self, number):
         if type(number) is not int:
@@ -113,6 +145,8 @@ class Tests:
             parts = [part for pair in value.items() for part in pair]
             return "[" + ",".join(['"d"', *map(self.encode, parts)]) + "]"
         if callable(value) and not isinstance(value, type):
+            if getattr(value, "__self__", None) is builtins and value.__name__ in POWERFUL:
+                self.keep(value)
             self.functions.append(value)
             return self.codec.encode(("\0callback", len(self.functions) - 1))
         return self.codec.encode(value)
@@ -163,7 +197,7 @@ class Tests:
             # An ExceptionGroup has parts.
             ends, error = True, RuntimeError()
         error.args = (f"{kind.__name__}: {text}" if ends else text,)
-        error.of_answer = True
+        error.of_answer = self.raised = True
         return error
 
     def ask(self, *message):
@@ -174,7 +208,7 @@ class Tests:
         result, *changed = self.request(("call", function, list(args), named))
         # Python passes lists by reference.
         for at, value in changed[0] if changed else []:
-            own = args[at] if at in range(len(args)) else None
+            own = named.get(at) if type(at) is str else dict(enumerate(args)).get(at)
             if type(own) is list and type(value) is list:
                 own[:] = value
             elif type(own) in (dict, set) and type(value) is type(own):
@@ -208,14 +242,18 @@ class Tests:
             self.failures.append(error)
         total = marks.count + units or 1
         passed = max(0, len(self.held) + ran)
+        if self.not_given:
+            return ["invalid", 0, total, self.not_given]
         if self.failures:
             return self.explain(self.failures[0], min(passed, total - 1), total)
         if self.gone:
             return ["gone", min(passed, total - 1), total, "the program ended before its tests"]
-        if marks.count + units and not passed:
+        if marks.count + units and not passed and not self.raised:
             if self.called:
                 return ["failed", 0, total, "no assertion was reached"]
             return ["invalid", 0, total, "no test ran: call the function that has them"]
+        if marks.count + units and not self.used:
+            return ["failed", 0, total, "the tests use nothing of the program"]
         return ["passed", total, total, None]
 
     def names_of_answer(self, marks):
@@ -226,7 +264,6 @@ class Tests:
         found = self.found(names - known)
         if not found and known and "answer" not in self.source:
             found = self.found(known)
-            found = found if len(found) == 1 else {}
         for name in found.keys() & (marks.owners - marks.names) & MODULES.keys():
             try:
                 found[name] = __import__(MODULES[name])
@@ -236,6 +273,7 @@ class Tests:
 
     def found(self, names):
         found = self.ask("names", sorted(names))
+        self.used = self.used or bool(found)
         return {name: found[name] for name in names if name in found}
 
     def attribute(self, name):

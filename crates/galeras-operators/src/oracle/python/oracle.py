@@ -645,7 +645,8 @@ class Maker:
                 "rule": rule,
                 "reason": f"nothing calls it ({problem})" if problem else "nothing calls it",
             }
-        if reason.startswith(("its result", "its arguments", "uses", "reads", "returns", "takes", "ends")):
+        unstable = ("its result", "its arguments", "uses", "reads", "returns", "takes", "ends")
+        if reason.startswith(unstable):
             return {"rule": "unstable", "reason": reason}
         return {"rule": "arguments", "reason": f"no call can be repeated: an argument is {reason}"}
 
