@@ -12,11 +12,12 @@ use serde::Serialize;
 use super::oracle::Grade;
 use super::runner::{RunOutcome, RunResult};
 use crate::typed_rows;
+use galeras_base::prose::thousands;
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::{reject_columns, reject_table};
 use galeras_operator::{
-    INPUT, Inputs, LowerContext, MAIN, Port, Ports, REJECTS, StepError, TableSchema, describe,
-    take_input,
+    INPUT, Inputs, LowerContext, MAIN, Port, Ports, REJECTS, StepError, TableSchema, Tell,
+    describe, take_input,
 };
 
 /// The port with the single runs, and what they used.
@@ -174,6 +175,13 @@ pub(super) fn tables(
             }
             Err((rule, reason)) => rejected.push((row, Rejected { rule, reason })),
         }
+    }
+    if let Some((_, first)) = rejected.first() {
+        let (missing, all) = (thousands(rejected.len()), thousands(ends.len()));
+        let reason = first.reason.lines().next().unwrap_or_default();
+        (cx.tell)(Tell::Warning(format!(
+            "no result for {missing} of {all} rows: {reason}; the port `rejects` lists them"
+        )));
     }
     Ok(vec![
         (MAIN, table(cx, &main.table, rows, &executed_fields(grades.is_some()), executed)?),
