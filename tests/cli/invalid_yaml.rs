@@ -247,7 +247,7 @@ fn an_expression_with_a_typo() {
         let outcome = Project::new(&workflow(&step)).run_json(&[]).exits(2);
         let found = outcome.diagnostics();
         assert_eq!(found.len(), 1, "{typo}: {outcome}");
-        assert!(found[0].starts_with("bad-expression w.yaml:11:"), "{typo}: {outcome}");
+        assert!(found[0].starts_with("bad-expression w.yaml:10:"), "{typo}: {outcome}");
         assert!(!outcome.events("diagnostic")[0]["help"].is_null(), "{typo}: {outcome}");
     }
 }
@@ -265,7 +265,7 @@ fn steps_that_need_each_other_and_two_of_one_name() {
     };
     let rest: String = (0..3_000).map(step).collect();
     let outcome = Project::new(&workflow(&rest)).run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["cycle w.yaml:11:27"]);
+    assert_eq!(outcome.diagnostics(), ["cycle w.yaml:10:27"]);
     let shown = outcome.stdout.lines().next().unwrap().len();
     assert!(shown < 20_000, "one diagnostic of {shown} bytes");
     // Two steps of one name.
