@@ -30,7 +30,8 @@ pub struct Influence<'a> {
 /// of `degrees` of freedom (single-step max-t; Hothorn, Bretz & Westfall 2008, Biometrical Journal
 /// 50:346). Correlations are those of the contributions; the distribution is drawn, and always
 /// the same, so that an interval depends on the data only. It is never above Bonferroni's value.
-/// Refuses fewer than two effects or more than 100, and contributions of different lengths or without variation.
+/// Refuses fewer than two effects or more than 100, and contributions of different lengths or
+/// without variation.
 pub fn max_t(effects: &[Influence<'_>], degrees: f64, alpha: f64) -> Result<f64, Refusal> {
     check_level(alpha)?;
     let count = effects.len();
