@@ -3,10 +3,11 @@
 
 What it shows, in parts that `--only` selects:
 
-- library: the bundled library on `python3` and on each `--python`: methods with an oracle by
-  source, and why the others have none; those with three cases and more, and their median mutation
-  score; the wall time; then each method runs three times against its own cases next to busy
-  processes, and a rerun executes nothing
+- library: the bundled library on `python3` by its doctests, and the own library of each `--python`
+  by its doctests and the test files that are listed here: methods with an oracle by source, and why
+  the others have none; those with three cases and more, and their median mutation score; the wall
+  time; then each method runs three times against its own cases next to busy processes, and a rerun
+  executes nothing
 - changed: a copy of some modules, one method of which is changed: the oracle of its module alone is
   made again
 - same: the digests of oracles under another hash seed, time zone, locale, working folder, number of
@@ -21,10 +22,10 @@ How to run it: `python3 benches/oracles.py [--only TEXT] [--python FILE]… [--r
 [--since 2024-01-01] [--until 2025-01-01] [--n 200] [--figure PATH] [--galeras PATH]
 [--work FOLDER]`.
 
-What it prints: a table for each part. Exit code 1 if fewer than 800 methods have three cases, their
-median mutation score is less than 0.6, a method fails its own cases, a rerun executes anything, a
-changed method makes another module's oracle again, digests differ, an end is not 0 or 1, or changed
-tokens fail at a rate more than 0.1 from the mean mutation score.
+What it prints: a table for each part. Exit code 1 if fewer than 800 methods of an own library have
+three cases, a median mutation score is less than 0.6, a method fails its own cases, a rerun
+executes anything, a changed method makes another module's oracle again, digests differ, an end is
+not 0 or 1, or changed tokens fail at a rate more than 0.1 from the mean mutation score.
 """
 
 import ast
@@ -79,6 +80,21 @@ outputs:
   rejects: { from: oracles.rejects, path: rejects.jsonl }
 %(outputs)s"""
 LIBRARY = "  methods: { op: methods, with: { corpus: python-stdlib } }"
+OWN_LIBRARY = """\
+  methods:
+    op: methods
+    with:
+      dir: %(folder)s
+      include: ["*.py", "{collections,concurrent,email,html,http,importlib,json,logging}/*.py",
+        "{unittest,urllib,xml,zipfile}/**/*.py"]"""
+# Tests of the library's parts in Python: not those of processes, sockets, threads and files.
+TESTS = """abstract_numbers argparse ast base64 bisect calendar cmd code codecs codeop collections
+colorsys configparser copy csv dataclasses datetime decimal difflib dis enum fnmatch fractions
+functools genericpath gettext graphlib heapq html htmlparser http_cookies inspect ipaddress keyword
+linecache locale mimetypes netrc ntpath numeric_tower opcodes operator optparse pathlib plistlib
+posixpath pprint pyclbr quopri random reprlib robotparser sched secrets shlex statistics string
+strptime textwrap tokenize traceback types typing urlparse userdict userlist userstring uuid
+weakset""".split()
 EXECUTED = """\
   executed:
     op: execute
@@ -157,17 +173,29 @@ def interpreter(python: Path | None) -> str:
     return f", language: python, command: {command}, files: {files}"
 
 
+def own_library(python: Path) -> tuple:
+    """The step `methods` of an interpreter's own library, and the arguments of `oracle`."""
+    printed = "import os; print(os.path.dirname(os.__file__))"
+    found = subprocess.run([python, "-c", printed], capture_output=True, text=True, check=True)
+    folder = Path(found.stdout.strip())
+    scripts = [f"test/test_{name}{end}" for name in TESTS for end in (".py", "/test_*.py")]
+    values = {"root": str(folder), "python": str(python.absolute()), "scripts": scripts}
+    oracle = "".join(f", {name}: {json.dumps(value)}" for name, value in values.items())
+    return OWN_LIBRARY % {"folder": json.dumps(str(folder))}, oracle
+
+
 def library(args, work, verdict):
     for python in [None, *args.python]:
         name = str(python or "python3")
         folder = work / f"library-{Path(name).parent.parent.name}-{Path(name).name}"
-        oracle = f", python: {json.dumps(str(python.absolute()))}" if python else ""
+        methods, oracle = own_library(python) if python else (LIBRARY, "")
         cache = folder / "cache"
-        made = run(args.galeras, workflow(folder, oracle=oracle), cache)
+        made = run(args.galeras, workflow(folder, methods, oracle), cache)
         grades = rows(cache, "grades.jsonl")
         counted(name, grades, rows(cache, "rejects.jsonl"), made.wall)
         graded = [row for row in grades if row["cases_total"] >= 3]
-        verdict.check(len(graded) >= 800, f"{name}: {len(graded)} methods with three cases")
+        if python:
+            verdict.check(len(graded) >= 800, f"{name}: {len(graded)} methods with three cases")
         score = median(graded, "mutation_score")
         verdict.check(score >= 0.6, f"{name}: the median mutation score is {score}")
 
@@ -177,7 +205,7 @@ def library(args, work, verdict):
             "repeats": 3,
             "python": interpreter(python),
         }
-        again = workflow(folder, oracle=oracle, more=more, outputs=EXECUTED_OUTPUT)
+        again = workflow(folder, methods, oracle, more, outputs=EXECUTED_OUTPUT)
         load = [multiprocessing.Process(target=busy, daemon=True) for _ in range(CORES)]
         for process in load:
             process.start()

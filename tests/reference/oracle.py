@@ -135,10 +135,28 @@ def apply(function):
 
 def unused():
     return 1
+
+
+def folder():
+    """
+    >>> folder()
+    True
+    """
+    import os, colorsys
+    return os.stat("/").st_mode > 0
+
+
+def lazy(name):
+    """
+    >>> lazy("a/b")
+    'b'
+    """
+    import posixpath, colorsys
+    return posixpath.basename(name)
 '''
 METHODS = {
     "Shop.__init__": 11, "Shop.total": 14, "Shop.add": 23, "luck": 35, "now": 43, "pick": 51,
-    "apply": 59, "unused": 67,
+    "apply": 59, "unused": 67, "folder": 71, "lazy": 80,
 }  # fmt: skip
 
 
@@ -190,10 +208,12 @@ def check_oracles():
     assert rules == {
         "Shop.__init__": None, "Shop.total": None, "Shop.add": None, "luck": "unstable",
         "now": "unstable", "pick": None, "apply": "arguments", "unused": "calls",
+        "folder": "unstable", "lazy": None,
     }, rules  # fmt: skip
     # The first item of a set differs; that of no or one item does not.
     assert {case["source"] for case in found["pick"]["cases"]} == {"mutated"}, found["pick"]
     assert "random" in found["luck"]["reason"] and "clock" in found["now"]["reason"], found
+    assert found["folder"]["reason"] == "uses the system", found["folder"]
     total = found["Shop.total"]
     ends = {
         case["shown"]: eval(case["expected"])

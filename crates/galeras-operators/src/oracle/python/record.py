@@ -9,43 +9,36 @@ import types
 
 # The most different calls of a method that are kept, and the most that are looked at.
 MOST_CALLS, MOST_LOOKS, MOST_BYTES = 60, 600, 6000
+# A number that no debugger, profiler or coverage has in `sys.monitoring`.
+TOOL = 4
 
 
 class Recorder:
     """Records the calls of the methods of some modules, by the names of module and method."""
 
     def __init__(self, modules):
-        self.modules, self.known, self.methods = frozenset(modules), {}, {}
+        self.modules, self.first, self.methods = frozenset(modules), {}, {}
         self.busy, self.place = False, ""
 
     def method(self, frame):
-        """The calls of the frame's method; `None` if it is not of interest."""
-        code = frame.f_code
-        if id(code) not in self.known:
-            spec = frame.f_globals.get("__spec__")
-            module, name = getattr(spec, "name", None), code.co_qualname
-            found = None
-            if module in self.modules and "<" not in name:
-                found = self.methods.setdefault(
-                    (module, name), {"calls": {}, "reason": None, "looks": 0}
-                )
-            # A generator is entered again after each item.
-            self.known[id(code)] = (found, frame.f_lasti, code)
-        found, first, _ = self.known[id(code)]
-        return found if frame.f_lasti <= first else None
+        """The calls of the frame's method; `None` if no more of them are wanted."""
+        spec = frame.f_globals.get("__spec__")
+        module, name = getattr(spec, "name", None), frame.f_code.co_qualname
+        if module not in self.modules or "<" in name:
+            return None
+        new = {"calls": {}, "reason": None, "looks": 0}
+        method = self.methods.setdefault((module, name), new)
+        is_full = len(method["calls"]) >= MOST_CALLS or method["looks"] >= MOST_LOOKS
+        return None if is_full else method
 
-    def trace(self, frame, event, _):
-        if event != "call" or self.busy:
-            return
-        self.busy = True
+    def record(self, frame):
+        """Keeps the arguments of a call that begins. False if no others of its function are
+        wanted."""
+        self.busy, method = True, None
         try:
             method = self.method(frame)
-            if (
-                method is None
-                or len(method["calls"]) >= MOST_CALLS
-                or method["looks"] >= MOST_LOOKS
-            ):
-                return
+            if method is None:
+                return False
             method["looks"] += 1
             text = repr(encoded(arguments_of(frame)))
             if len(text) > MOST_BYTES:
@@ -54,19 +47,47 @@ class Recorder:
         except NotPlain as error:
             method["reason"] = str(error)
         except Exception as error:
-            method["reason"] = f"a value whose parts raise {type(error).__name__}"
+            if method is not None:
+                method["reason"] = f"a value whose parts raise {type(error).__name__}"
         finally:
             self.busy = False
+        return True
+
+    def started(self, _code, _offset):
+        """For `sys.monitoring`, which costs nothing for the functions that are of no interest."""
+        if not self.busy and not self.record(sys._getframe(1)):
+            return sys.monitoring.DISABLE
+        return None
+
+    def trace(self, frame, event, _):
+        """For `sys.settrace`: Python 3.11 has nothing else."""
+        if event != "call" or self.busy:
+            return
+        # A generator is entered again after each item.
+        code = frame.f_code
+        first, _ = self.first.setdefault(id(code), (frame.f_lasti, code))
+        if frame.f_lasti <= first and not self.record(frame):
+            self.first[id(code)] = (-2, code)
 
     def traced(self, place, run):
         self.place = place
-        threading.settrace(self.trace)
-        sys.settrace(self.trace)
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is None:
+            threading.settrace(self.trace)
+            sys.settrace(self.trace)
+            try:
+                return run()
+            finally:
+                sys.settrace(None)
+                threading.settrace(None)
+        monitoring.use_tool_id(TOOL, "galeras")
+        monitoring.register_callback(TOOL, monitoring.events.PY_START, self.started)
+        monitoring.set_events(TOOL, monitoring.events.PY_START)
         try:
             return run()
         finally:
-            sys.settrace(None)
-            threading.settrace(None)
+            monitoring.set_events(TOOL, 0)
+            monitoring.free_tool_id(TOOL)
 
 
 def arguments_of(frame):

@@ -16,6 +16,8 @@ MUTANT_FACTOR, MUTANT_SECONDS = 5, 0.3
 HOME = "/sandbox"
 ENDED_BY_TIME = (int(signal.SIGPROF), int(signal.SIGALRM))
 CLOCKS = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime"}
+# The functions of the system of which the result depends on nothing but the arguments.
+PURE = {"fspath", "strerror"}
 OUTSIDE = {
     "os.listdir": "files", "os.scandir": "files", "os.remove": "files", "os.mkdir": "files",
     "os.rename": "files", "os.system": "processes", "os.fork": "processes", "os.exec": "processes",
@@ -37,9 +39,9 @@ class Watch:
         kind = OUTSIDE.get(event)
         if kind is None and event.startswith("socket."):
             kind = "the network"
-        if event == "open" and not (str(args[0]).startswith(self.root) or self.is_import()):
+        if event == "open" and not str(args[0]).startswith(self.root):
             kind = "files"
-        if kind is not None and self.used is None:
+        if kind is not None and self.used is None and not (kind == "files" and self.is_import()):
             self.used = f"uses {kind}"
 
     def is_import(self):
@@ -51,10 +53,16 @@ class Watch:
         return False
 
     def profile(self, frame, event, function):
-        if event == "c_call" and function.__name__ in CLOCKS and self.used is None:
-            owner = getattr(function, "__self__", None)
-            if getattr(owner, "__name__", None) in ("time", "datetime", "date"):
-                self.used = "reads the clock"
+        if event != "c_call" or self.used is not None:
+            return
+        name = function.__name__
+        owner = getattr(getattr(function, "__self__", None), "__name__", None)
+        if name in CLOCKS and owner in ("time", "datetime", "date"):
+            self.used = "reads the clock"
+        elif owner == "posix" and name not in PURE and not name.startswith("_path"):
+            # Not every call of the system is an event of an audit: `os.stat`, `os.uname`.
+            if not frame.f_code.co_filename.startswith("<frozen importlib"):
+                self.used = "uses the system"
 
 
 def limit(seconds):
