@@ -152,6 +152,11 @@ pub fn check_param_value(
         return fail(match ty {
             ParamType::List => problem.with_help("a list is written `[a, b]`"),
             ParamType::Mapping => problem.with_help("a mapping is written `{ key: value }`"),
+            ParamType::Int | ParamType::Float
+                if value.as_str().is_some_and(|text| text.parse::<f64>().is_ok()) =>
+            {
+                problem.with_help("a number has no quotes")
+            }
             _ => problem,
         });
     }
