@@ -281,7 +281,9 @@ fn right_form(
 ) -> Option<String> {
     let name = path.rsplit('.').next().unwrap_or(path);
     let purpose = schema.get("description").and_then(Value::as_str);
-    let purpose = purpose.map(|text| format!("{name}: {}", text.replace('\n', " ")));
+    let purpose = purpose
+        .filter(|_| !path.is_empty())
+        .map(|text| format!("{name}: {}", text.replace('\n', " ")));
     if written.trim_matches(['"', '\'']).starts_with("${{ params.") {
         let wanted = wanted.iter().find(|name| **name != "null").copied()?;
         return Some(format!("the param needs `type: {}`", param_type(wanted)));
