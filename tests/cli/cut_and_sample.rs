@@ -207,7 +207,7 @@ fn arms_with_different_numbers_of_values_are_a_warning() {
         assert_eq!(told.len(), wanted.len(), "{with}: {told:?}");
         told.iter().zip(wanted).for_each(|(told, words)| says(told, &[words]));
     }
-    // A text counts, too, and columns without any value.
+    // Columns without any value, and texts.
     let data = "id,g,x,y,text\n1,a,,,\n2,a,,2,t\n3,b,,,\n";
     let all = "`x` is null in all 3 rows and has no mean, `y` is null in 2 of 3 rows, \
                `text` is null in 2 of 3 rows";
