@@ -235,8 +235,13 @@ fn a_value_of_another_type_leads_to_its_right_form() {
     ] {
         refused(&workflow(&format!("  b: {{ op: {step} }}\n")), "wrong-type", &[words]);
     }
-    let quoted = workflow("").replace("default: 1 }", "default: «'1' }");
-    refused(&quoted, "wrong-type", &["a number has no quotes"]);
+    for (param, words) in [
+        ("int, default: «'1' }", "a number has no quotes"),
+        ("float, default: «one }", "a number is written in digits"),
+        ("string, default: «10 }", "a value in quotes is a string"),
+    ] {
+        refused(&workflow("").replace("int, default: 1 }", param), "wrong-type", &[words]);
+    }
 }
 
 #[test]
