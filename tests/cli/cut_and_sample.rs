@@ -194,18 +194,27 @@ fn statistics_are_those_of_the_textbook_and_of_a_regression_on_a_constant() {
 fn arms_with_different_numbers_of_values_are_a_warning() {
     let data = "id,model,lines,x,y\n1,a,1,1,1\n2,b,1,1,1\n3,a,2,1,1\n4,b,2,,1\n5,a,3,1,1\n6,b,3,1,1\n\
                 7,a,3,1,1\n8,b,3,1,1\n";
+    let null = "means leave out null values: `x` is null in 1 of 8 rows";
     for (with, wanted) in [
-        ("columns: [y, x], by: [model]", Some("`x` has 3 to 4 values by `model`")),
-        ("columns: [y, x], by: [lines, model]", Some("`x` has 0 to 1 values by `model`")),
-        ("columns: [y], by: [lines, model]", None),
+        ("columns: [y, x], by: [model]", &[null, "`x` has 3 to 4 values by `model`"][..]),
+        ("columns: [y, x], by: [lines, model]", &[null, "`x` has 0 to 1 values by `model`"]),
+        ("columns: [y], by: [lines, model]", &[]),
         // The sizes of other groups mean nothing.
-        ("columns: [y, x], by: [lines]", None),
-        ("columns: [x]", None),
+        ("columns: [y, x], by: [lines]", &[null]),
+        ("columns: [x]", &[null]),
     ] {
         let told = described(with).with("data.csv", data).run_ok(&[]).warnings();
-        assert_eq!(told.len(), usize::from(wanted.is_some()), "{with}: {told:?}");
-        wanted.iter().for_each(|words| says(&told[0], &[words]));
+        assert_eq!(told.len(), wanted.len(), "{with}: {told:?}");
+        told.iter().zip(wanted).for_each(|(told, words)| says(told, &[words]));
     }
+    // Columns without any value, and texts.
+    let data = "id,g,x,y,text\n1,a,,,\n2,a,,2,t\n3,b,,,\n";
+    let all = "`x` is null in all 3 rows and has no mean, `y` is null in 2 of 3 rows, \
+               `text` is null in 2 of 3 rows";
+    let with = "columns: [x, y, text], by: [g]";
+    let typed = described(with).with("data.csv", data);
+    typed.change("path: data.csv", "path: data.csv, types: { x: float64 }");
+    says(&typed.run_ok(&[]).warnings()[0], &[all]);
 }
 
 /// Groups of 20 rows: all of a pass, one of b fails. `share` is a rate in a, mostly 1 in b, and

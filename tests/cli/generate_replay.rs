@@ -126,7 +126,8 @@ fn samples_are_told_apart_and_prompts_without_an_answer_are_set_aside() {
     }
     let project = project(&rows);
     // One answer is asked for: the first sample.
-    project.run_ok(&[]);
+    let further = "left out: 5 further answers to these prompts (`samples: 2` takes them)";
+    assert_eq!(project.run_ok(&[]).warnings(), [further]);
     let one = told(&project);
     assert_eq!(one.len(), 6);
     assert!(one.iter().all(|told| told.contains(" | 0 | ")), "{one:?}");
@@ -160,6 +161,13 @@ fn samples_are_told_apart_and_prompts_without_an_answer_are_set_aside() {
     project.run_ok(&[]);
     assert!(project.rows("answers.rejects").is_empty());
     assert_eq!(project.rows("answers").len(), 6);
+    rows = given();
+    rows[5]["snippet_id"] = json!("d9");
+    let told = self::project(&rows).run_ok(&[]).warnings();
+    let other = "left out: 1 answer to other prompts, such as snippet_id = d9, treatment = b; a prompt \
+                 has snippet_id = d1, treatment = a";
+    assert_eq!(told[0], other);
+    says(&told[1], &["1 of 6 answers is missing", "snippet_id = d3, treatment = b"]);
     let project = self::project(&given());
     let none =
         "  none: { op: sql, from: given, with: { query: 'SELECT * FROM input WHERE false' } }\n";
@@ -184,7 +192,15 @@ fn two_answers_for_one_prompt_and_samples_without_a_number_are_errors() {
     *rows.last_mut().unwrap() = twice;
     project.write("given.jsonl", lines(&rows));
     project.fails("answers", &["two answers", "snippet_id = d2", "treatment = a"]);
-    project.cli("run w.yaml").exits(1).reports(&["the columns in `on` must identify an answer"]);
+    let within = "`position: { column: sample, within: [snippet_id, treatment] }`";
+    let words = ["the columns in `on` must identify an answer", within];
+    project.cli("run w.yaml").exits(1).reports(&words);
+    let several = self::project(&rows);
+    several.change("treatment] }", "treatment], samples: 2 }");
+    several
+        .change("path: given.jsonl", &format!("path: given.jsonl, {}", within.trim_matches('`')));
+    several.run_ok(&[]);
+    assert_eq!(told(&several)[2..4], ["d2 | a | 0 | a = 2", "d2 | a | 1 | z = 1"]);
     // Nor do answers pass that `on` is too short for.
     project.write("given.jsonl", lines(&given()));
     project.change("[snippet_id, treatment]", "[snippet_id]");
@@ -389,7 +405,8 @@ fn a_missing_answer_says_whose_it_is() {
     rows[0]["raw_response"] = Value::Null;
     let project = with_models(&rows);
     let told = project.run_ok(&[]).warnings();
-    says(&told[0], &["no answer for 2 of 6 prompts: the table has no answer for id = d1"]);
+    says(&told[0], &["left out: 5 further answers to these prompts (`samples: 2` takes them)"]);
+    says(&told[1], &["2 of 6 answers are missing: the table has no answer for id = d1"]);
     assert_eq!(project.cells("answers.rejects", "model id"), ["a | d1", "b | d2"]);
     assert_eq!(answered(&project).len(), 4);
     // Also if all of a model's are.

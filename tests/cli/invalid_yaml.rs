@@ -212,6 +212,39 @@ fn names_of_other_tools_lead_to_what_is_here() {
 }
 
 #[test]
+fn a_value_of_another_type_leads_to_its_right_form() {
+    for (step, words) in [
+        ("sample, from: table, with: { n: «\"4\", seed: 1 }", "without quotes: `4`"),
+        ("sample, from: table, with: { n: «four, seed: 1 }", "a number in digits; n: "),
+        ("sample, from: table, with: { n: 1, seed: «1.5 }", "a number without a fraction; seed: "),
+        (
+            "dedup, from: table, with: { column: code, threshold: «high }",
+            "a number in digits; threshold: ",
+        ),
+        (
+            "execute, from: table, with: { program: x, expected: y, timeout: «10 }",
+            "with a unit: `timeout: 10s`",
+        ),
+        ("oracle, from: table, with: { seed: 1, memory: «2 }", "with a unit: `memory: 2GiB`"),
+        ("cut, from: table, with: { column: «1, seed: 1 }", "in quotes: `\"1\"`"),
+        ("describe, from: table, with: { columns: «size }", "a list: `[size]`"),
+        (
+            "cut, from: table, with: { column: «'${{ params.seed }}', seed: 1 }",
+            "the param needs `type: string`",
+        ),
+    ] {
+        refused(&workflow(&format!("  b: {{ op: {step} }}\n")), "wrong-type", &[words]);
+    }
+    for (param, words) in [
+        ("int, default: «'1' }", "a number has no quotes"),
+        ("float, default: «one }", "a number is written in digits"),
+        ("string, default: «10 }", "a value in quotes is a string"),
+    ] {
+        refused(&workflow("").replace("int, default: 1 }", param), "wrong-type", &[words]);
+    }
+}
+
+#[test]
 fn an_unknown_column_or_table_of_a_query_and_one_of_the_ninth_step() {
     let text = workflow(
         "  b:\n    op: sql\n    from: table\n    with:\n      query: |\n        SELECT id,\n          sizes\n        FROM input\n",

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::harness::Project;
+use crate::harness::{Project, says, text};
 use crate::paper::table;
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
@@ -95,6 +95,10 @@ fn published_solutions_pass_in_every_published_form_and_echoes_do_not() {
     // A file of another form is refused.
     let set = ["format=mbpp".to_owned(), "path=problems/humaneval.jsonl".to_owned()];
     project.run_file("humaneval.yaml", &set).exits(1);
+    // The baselines answer once, so that there is no pass@2: of 2 models, 2 prompts and 3 problems.
+    let outcome = project.run_file("humaneval.yaml", &["k=2".to_owned()]).exits(0);
+    says(&outcome.warnings().join("\n"), &["`pass_at_k` is null in all 12 rows and has no mean"]);
+    says(text(&outcome.events("assertion")[0], "message"), &["n >= 2: 12 rows do not"]);
 }
 
 /// A right program for seeds that are even.

@@ -89,6 +89,14 @@ fn a_template_goes_through_the_examples_of_a_row() {
     project.write("data.jsonl", lines(&methods()[..2]));
     let outcome = project.run_ok(&[]);
     says(&outcome.warnings()[0], &["2 of 2 rows have fewer than 2 examples"]);
+    // A row without a value that is shown is not an example.
+    let mut rows = methods();
+    rows[2]["note"] = Value::Null;
+    write(&project, &rows);
+    let told = project.run_ok(&[]).warnings();
+    assert_eq!(told[0], "left out: 1 of 3 possible examples, with null in `note`");
+    says(&told[1], &["2 of 3 rows have fewer than 2 examples"]);
+    assert_eq!(text(of(&project.rows("prompts"), "a", "t"), "prompt"), "y3 x");
 }
 
 #[test]

@@ -177,7 +177,8 @@ fn templates_are_workflows_to_start_from() {
         let args: Vec<&str> = ["run", file.as_str()].into_iter().chain(set).collect();
         project.run(&args).exits(0)
     };
-    run("own-code", &[]).prints(&["nloc"]);
+    let done = run("own-code", &[]).prints(&["nloc", "too_short"]);
+    done.reports(&["2 of 2 rows have fewer than 20 tokens and are not compared"]);
     assert_eq!(table(&project.read("own-code/table.csv"))[0]["n"], "2");
     run("completion", &["n=12"]).prints(&["chrf"]);
     run("mining", &["repos=./mining/r", "since=2022-01-01", "until=2023-01-01"]);

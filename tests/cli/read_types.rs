@@ -89,6 +89,9 @@ fn read_names_the_value_that_does_not_fit() {
     refuses("d.csv", "id,x\na,9007199254740993\nb,1.5\n", "", &words);
     let lines = "{\"id\":\"a\",\"x\":1.5}\n{\"id\":\"b\",\"x\":9007199254740993}\n";
     refuses("d.jsonl", lines, "", &["line 2: the column `x` has fractions"]);
+    let lines = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":18446744073709551616}\n";
+    let words = ["line 2: the whole number 18446744073709551616 does not fit 64 bits", "in quotes"];
+    refuses("d.jsonl", lines, "", &words);
 }
 
 #[test]

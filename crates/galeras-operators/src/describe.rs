@@ -255,6 +255,9 @@ impl TableStep for BoundDescribe {
         Box::pin(async move {
             let input = take_input(&mut inputs, INPUT)?;
             cx.session.register_table(INPUT, input.into_view())?;
+            if let Some(warning) = self.missing_values(cx).await? {
+                (cx.tell)(Tell::Warning(warning));
+            }
             if let Some(cluster) = &self.args.cluster {
                 let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
                 let missing = cx.session.sql(&query).await?.count().await?;
@@ -377,6 +380,36 @@ impl BoundDescribe {
             }
         }
         Ok(columns)
+    }
+
+    /// The warning that columns have no value in some rows, or in none.
+    async fn missing_values(&self, cx: &LowerContext) -> Result<Option<String>, StepError> {
+        let names = &self.args.columns;
+        let counts = names.iter().map(|name| format!("count({})", quoted(name)));
+        let counts = ["count(*)".to_owned()].into_iter().chain(counts).enumerate();
+        let counts: Vec<String> =
+            counts.map(|(at, count)| format!("{count} AS \"__{at}\"")).collect();
+        let query = format!("SELECT {} FROM {INPUT}", counts.join(", "));
+        let counts = cx.session.sql(&query).await?.collect().await?;
+        let Some(counts) = counts.iter().find(|batch| batch.num_rows() > 0) else {
+            return Ok(None);
+        };
+        let count = |at: usize| counts.column(at).as_primitive::<Int64Type>().value(0);
+        let rows = count(0);
+        if rows == 0 {
+            return Ok(Some(format!("there are no rows: no mean of {}", name_list(names))));
+        }
+        let missing =
+            names.iter().enumerate().filter_map(|(at, name)| match rows - count(1 + at) {
+                0 => None,
+                nulls if nulls == rows => {
+                    Some(format!("`{name}` is null in all {rows} rows and has no mean"))
+                }
+                nulls => Some(format!("`{name}` is null in {nulls} of {rows} rows")),
+            });
+        let missing: Vec<String> = missing.collect();
+        let warning = format!("means leave out null values: {}", missing.join(", "));
+        Ok((!missing.is_empty()).then_some(warning))
     }
 
     /// The warning that arms have different numbers of values, so that some data points count in one

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, ListArray, RecordBatch, StringArray, StructArray, UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, ListArray, RecordBatch, StringArray, StructArray,
+    UInt32Array,
 };
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{concat_batches, take};
+use arrow::compute::{concat_batches, filter_record_batch, take};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, JoinType, cast, lit};
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use galeras_base::id::{ID, keyed_hash};
+use galeras_base::prose::name_list;
 use galeras_operator::columns::is_text;
 use galeras_operator::table_digest::type_name;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread};
@@ -103,7 +105,7 @@ impl TypedOperator for FewShotOperator {
 
     const DESCRIPTOR: Descriptor = Descriptor {
         name: "few_shot",
-        version: 1,
+        version: 2,
         grain: Grain::of::<BoundFewShot, _>(),
         effect: Effect::Seeded,
         inputs: InputPorts::OneAnd(&[EXAMPLES]),
@@ -231,6 +233,9 @@ const TEXT: &str = "__text";
 const APART: &str = "__apart";
 const KEY: &str = "__key";
 const SHOTS: &str = "__shots";
+
+/// The number of columns of [`BoundFewShot::compared`].
+const COMPARED: usize = 3;
 
 /// Rows as they are compared.
 struct ComparedRows {
@@ -364,9 +369,28 @@ impl BoundFewShot {
         vec![text(ID).alias(ROW), text(&self.args.column).alias(TEXT), apart.alias(APART)]
     }
 
+    /// The rows of the pool with a value in each shown column, and the warning about the others.
+    fn without_nulls(
+        &self,
+        pool: &RecordBatch,
+    ) -> Result<(RecordBatch, Option<String>), StepError> {
+        let shown = &pool.columns()[COMPARED..];
+        let has_all = |row: usize| shown.iter().all(|column| column.is_valid(row));
+        let complete: BooleanArray = (0..pool.num_rows()).map(|row| Some(has_all(row))).collect();
+        let kept = filter_record_batch(pool, &complete)?;
+        let (all, left_out) = (pool.num_rows(), pool.num_rows() - kept.num_rows());
+        let names = self.args.columns.iter().zip(shown);
+        let names: Vec<&String> =
+            names.filter(|(_, column)| column.null_count() > 0).map(|(name, _)| name).collect();
+        let nulls = name_list(&names);
+        let warning =
+            format!("left out: {left_out} of {all} possible examples, with null in {nulls}");
+        Ok((kept, (left_out > 0).then_some(warning)))
+    }
+
     /// A list of examples for each row.
     fn lists(&self, pool: &RecordBatch, chosen: &[Vec<u32>]) -> Result<ArrayRef, StepError> {
-        let names = self.args.columns.iter().zip(pool.columns().iter().skip(3));
+        let names = self.args.columns.iter().zip(pool.columns().iter().skip(COMPARED));
         let columns: Vec<(FieldRef, ArrayRef)> = names
             .map(|(name, column)| {
                 let field = Field::new(name, column.data_type().clone(), true);
@@ -408,6 +432,10 @@ impl TableStep for BoundFewShot {
             let mut columns = self.compared();
             columns.extend(self.args.columns.iter().map(|name| column(name)));
             let pool = collected(pool.sort(order)?.select(columns)?).await?;
+            let (pool, warning) = self.without_nulls(&pool)?;
+            if let Some(warning) = warning {
+                (cx.tell)(Tell::Warning(warning));
+            }
             let rows = collected(input.clone().select(self.compared())?).await?;
             let (rows, compared) = (ComparedRows::read(&rows)?, ComparedRows::read(&pool)?);
             let stop = StopOnDrop::default();

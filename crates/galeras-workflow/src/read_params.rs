@@ -152,6 +152,14 @@ pub fn check_param_value(
         return fail(match ty {
             ParamType::List => problem.with_help("a list is written `[a, b]`"),
             ParamType::Mapping => problem.with_help("a mapping is written `{ key: value }`"),
+            ParamType::Int | ParamType::Float => match value.as_str().map(str::parse::<f64>) {
+                Some(Ok(_)) => problem.with_help("a number has no quotes"),
+                Some(Err(_)) => problem.with_help("a number is written in digits"),
+                None => problem,
+            },
+            ParamType::String | ParamType::Path if value.is_scalar() => {
+                problem.with_help("a value in quotes is a string")
+            }
             _ => problem,
         });
     }

@@ -104,7 +104,10 @@ impl Checker<'_> {
             let what = if path.is_empty() { "this".to_string() } else { quote(path) };
             let given = with_article(node.type_name());
             let message = format!("{what} must be {}, not {given}", wanted.join(" or "));
-            return vec![self.error(Code::WrongType, message, node.span)];
+            let mut problem = self.error(Code::WrongType, message, node.span);
+            let written = self.source.slice(node.span);
+            problem.help = right_form(node, written, &types, schema, path);
+            return vec![problem];
         }
         let mut problems = self.check_bounds(node, schema, path);
         match &node.value {
@@ -265,6 +268,65 @@ fn has_type(node: &Node, name: &str) -> bool {
         | (NodeValue::Map(_), "object") => true,
         (NodeValue::Float(f), "integer") => f.fract() == 0.0 && f.abs() < 9e15,
         _ => false,
+    }
+}
+
+/// The form of a value that has another type than those `wanted`, or the purpose of the argument.
+fn right_form(
+    node: &Node,
+    written: &str,
+    wanted: &[&str],
+    schema: &Value,
+    path: &str,
+) -> Option<String> {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    let purpose = schema.get("description").and_then(Value::as_str);
+    let purpose = purpose
+        .filter(|_| !path.is_empty())
+        .map(|text| format!("{name}: {}", text.replace('\n', " ")));
+    if written.trim_matches(['"', '\'']).starts_with("${{ params.") {
+        let wanted = wanted.iter().find(|name| **name != "null").copied()?;
+        return Some(format!("the param needs `type: {}`", param_type(wanted)));
+    }
+    let is = |name: &str| wanted.contains(&name);
+    let given = plain(&node.to_json());
+    // The unit of an argument such as `timeout: 10s`.
+    let default = schema.get("default").and_then(Value::as_str).unwrap_or_default();
+    let unit = default.trim_start_matches(|c: char| c.is_ascii_digit());
+    let form = match &node.value {
+        NodeValue::String(text) if is("integer") || is("number") => {
+            let fits = text.parse::<i64>().is_ok()
+                || (is("number") && text.parse::<f64>().is_ok_and(f64::is_finite));
+            match fits {
+                true => return Some(format!("without quotes: `{text}`")),
+                false => "a number in digits".to_owned(),
+            }
+        }
+        NodeValue::Float(_) if is("integer") => "a number without a fraction".to_owned(),
+        NodeValue::Int(_) | NodeValue::Float(_)
+            if is("string")
+                && unit.len() < default.len()
+                && unit.chars().all(char::is_alphabetic) =>
+        {
+            format!("with a unit: `{name}: {given}{unit}`")
+        }
+        NodeValue::Int(_) | NodeValue::Float(_) | NodeValue::Bool(_) if is("string") => {
+            return Some(format!("in quotes: `\"{given}\"`"));
+        }
+        NodeValue::Seq(_) | NodeValue::Map(_) | NodeValue::Null => return purpose,
+        _ if is("array") => return Some(format!("a list: `[{given}]`")),
+        _ => return purpose,
+    };
+    Some(purpose.map_or_else(|| form.clone(), |purpose| format!("{form}; {purpose}")))
+}
+
+/// The type of a param with values of a type of JSON Schema.
+fn param_type(name: &str) -> &str {
+    match name {
+        "integer" => "int",
+        "number" => "float",
+        "boolean" => "bool",
+        other => type_word(other),
     }
 }
 

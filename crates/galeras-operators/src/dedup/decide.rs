@@ -80,6 +80,16 @@ pub(super) async fn decide(
     let pairs: Vec<(u32, u32)> =
         members.iter().map(|m| (m.row, members[kept[&m.cluster].0].row)).collect();
     let counts = corpus.counts();
+    // Few short rows are usual, and `summary` counts them.
+    if counts.too_short > 0 && 2 * counts.too_short >= counts.rows {
+        (cx.tell)(Tell::Warning(format!(
+            "{} of {} rows have fewer than {} tokens and are not compared: a lower `min_tokens` \
+             compares them",
+            counts.too_short,
+            counts.rows,
+            step.args.min_tokens.max(1)
+        )));
+    }
     let similarities =
         on_thread(move || corpus.similarities(&pairs).map_err(similarity_error)).await?;
     tables(step, &cx.session, &members, &kept, &similarities, (&counts, against))

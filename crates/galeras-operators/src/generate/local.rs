@@ -139,7 +139,7 @@ impl TableStep for LocalStep {
             let found = match (args.provider, &self.source) {
                 (_, Some(source)) => {
                     let answers = take_input(&mut inputs, ANSWERS)?;
-                    let (named, found) = source.answers(args, rows, answers).await?;
+                    let (named, found) = source.answers(args, cx, rows, answers).await?;
                     (models, columns) = (named, source.columns());
                     found
                 }

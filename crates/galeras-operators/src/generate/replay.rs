@@ -14,7 +14,8 @@ use super::local::LocalAnswers;
 use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, require_texts, text_of, texts_of};
 use super::tables::{AnswerColumns, MODEL, PROMPT_ID, SAMPLE, SampleOutcome};
 use galeras_base::id::ID;
-use galeras_operator::{ArgError, BindContext, StepError, TableSchema};
+use galeras_base::prose::count;
+use galeras_operator::{ArgError, BindContext, LowerContext, StepError, TableSchema, Tell};
 use galeras_workflow::code::Code;
 use galeras_workflow::did_you_mean;
 
@@ -118,6 +119,7 @@ impl Source {
     pub(super) async fn answers(
         &self,
         args: &GenerateArgs,
+        cx: &LowerContext,
         rows: PromptRows,
         answers: DataFrame,
     ) -> Result<(Vec<String>, LocalAnswers), StepError> {
@@ -135,6 +137,10 @@ impl Source {
         let known: Vec<_> =
             models.iter().map(|model| known.remove(model).unwrap_or_default()).collect();
         let columns = rows.as_texts(&left)?;
+        let asked: BTreeSet<_> = (0..rows.len()).map(|row| rows.key_of(row, &columns)).collect();
+        for warning in left_out(&known, &asked, args.samples(), &left, &right) {
+            (cx.tell)(Tell::Warning(warning));
+        }
         let (mut outcomes, mut answers) = (Vec::new(), Vec::new());
         for row in 0..rows.len() {
             let key = rows.key_of(row, &columns);
@@ -154,6 +160,35 @@ impl Source {
     }
 }
 
+/// The warnings that the table has answers that are left out.
+fn left_out(
+    known: &[HashMap<Key, ModelAnswer>],
+    asked: &BTreeSet<Vec<Option<String>>>,
+    samples: u32,
+    left: &[String],
+    right: &[String],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let (to_prompts, others): (Vec<&Key>, Vec<&Key>) =
+        known.iter().flat_map(|known| known.keys()).partition(|(key, _)| asked.contains(key));
+    let further: Vec<u32> =
+        to_prompts.iter().map(|(_, sample)| *sample).filter(|sample| *sample >= samples).collect();
+    if let Some(last) = further.iter().max() {
+        let answers = count(further.len(), "further answer", "further answers");
+        let all = u64::from(*last) + 1;
+        warnings
+            .push(format!("left out: {answers} to these prompts (`samples: {all}` takes them)"));
+    }
+    if let Some(first) = others.iter().min() {
+        let answers = count(others.len(), "answer", "answers");
+        let prompt = asked.first().map(|key| shown(left, &(key.clone(), 0)));
+        let prompt = prompt.map_or_else(String::new, |prompt| format!("; a prompt has {prompt}"));
+        let answer = shown(right, first);
+        warnings.push(format!("left out: {answers} to other prompts, such as {answer}{prompt}"));
+    }
+    warnings
+}
+
 fn shown(names: &[String], (key, sample): &Key) -> String {
     let parts = names
         .iter()
@@ -167,6 +202,12 @@ fn shown(names: &[String], (key, sample): &Key) -> String {
 }
 
 impl Source {
+    /// The columns of the rows that are answers of one model to one prompt.
+    fn within<'a>(&self, on: &'a [String]) -> Vec<&'a str> {
+        let model = matches!(self.models, Models::Column(_)).then_some(MODEL);
+        on.iter().map(String::as_str).chain(model).collect()
+    }
+
     /// The answers by model and key, without ignored models.
     fn known(&self, batches: &[RecordBatch], on: &[String]) -> Result<Known, StepError> {
         let keys: Vec<Vec<ArrayRef>> =
@@ -189,8 +230,10 @@ impl Source {
                 };
                 let key: Vec<_> = keys.iter().map(|column| text_of(&column[at], row)).collect();
                 let sample = of(&samples).map_or(Ok(0), |text| text.parse());
-                let sample = sample
-                    .map_err(|_| StepError::new("a `sample` of the answers is not a number"))?;
+                let sample = sample.map_err(|_| {
+                    StepError::new("a `sample` of the answers is not a number")
+                        .help("the answers to a prompt are numbered from 0")
+                })?;
                 let model = match &self.models {
                     Models::Named(model) => model.clone(),
                     Models::Column(one) => {
@@ -226,9 +269,15 @@ impl Source {
                     && before != [turn]
                 {
                     let message = format!("two answers for {}", shown(on, &key));
-                    return Err(
-                        StepError::new(message).help("the columns in `on` must identify an answer")
-                    );
+                    let mut help = "the columns in `on` must identify an answer".to_owned();
+                    if samples.is_none() {
+                        help += &format!(
+                            "; several of one prompt need a column `sample`: read the table with \
+                             `position: {{ column: {SAMPLE}, within: [{}] }}`, and give `samples` here",
+                            self.within(on).join(", ")
+                        );
+                    }
+                    return Err(StepError::new(message).help(help));
                 }
             }
         }

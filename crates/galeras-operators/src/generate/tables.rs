@@ -13,10 +13,10 @@ use serde::Serialize;
 use super::args::Extract;
 use super::extract::extract;
 use super::rows::{ModelAnswer, ModelTurn, NoAnswer, PromptRows, TokenPair};
+use super::unanswered::missing_answers;
 use crate::typed_rows;
 use galeras_base::digest::Digest;
 use galeras_base::id::{ID, row_id};
-use galeras_base::prose::thousands;
 use galeras_chat::Price;
 use galeras_operator::columns::text_field;
 use galeras_operator::rejects::reject_columns;
@@ -183,11 +183,8 @@ pub(super) fn tables(
     // Answers that may come with the next run have their own warning.
     let unasked: Vec<_> = failed.iter().filter(|(_, why)| !why.again).collect();
     if let Some((_, why)) = unasked.first() {
-        let (missing, all) = (thousands(unasked.len()), thousands(outcomes.len()));
-        (cx.tell)(Tell::Warning(format!(
-            "no answer for {missing} of {all} prompts: {}; the port `rejects` lists them",
-            why.reason
-        )));
+        let lost = missing_answers(unasked.len(), outcomes.len());
+        (cx.tell)(Tell::Warning(format!("{lost}: {}; the port `rejects` lists them", why.reason)));
     }
     let [main, rejects, summary] = form.ports else {
         return Err(StepError::new("a defect: `generate` has three ports"));

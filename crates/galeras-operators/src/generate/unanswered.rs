@@ -50,9 +50,7 @@ impl<'a> Unanswered<'a> {
         }
         let asked = self.answered + missing;
         let share = self.answered as f64 / asked as f64;
-        let (are, number) =
-            (if missing == 1 { "is" } else { "are" }, |n: u64| thousands(n as usize));
-        let lost = format!("{} of {} answers {are} missing", number(missing), number(asked));
+        let lost = missing_answers(missing as usize, asked as usize);
         if share >= least {
             return Ok(Some(format!("{lost} (the next run asks again): {}", self.reasons())));
         }
@@ -76,6 +74,12 @@ impl<'a> Unanswered<'a> {
         };
         all.iter().map(reason).collect::<Vec<_>>().join("; ")
     }
+}
+
+/// `1 of 4 answers is missing`.
+pub(super) fn missing_answers(missing: usize, asked: usize) -> String {
+    let are = if missing == 1 { "is" } else { "are" };
+    format!("{} of {} answers {are} missing", thousands(missing), thousands(asked))
 }
 
 #[cfg(test)]

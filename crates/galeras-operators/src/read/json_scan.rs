@@ -1,5 +1,5 @@
 //! Finds problems that the JSON reader ignores: a key that an object has twice, so that one value
-//! would be lost, a whole number that would lose its last digits, nesting that could not be stored,
+//! would be lost, a whole number that does not fit 64 bits, nesting that could not be stored,
 //! and more keys than a table can have columns.
 //!
 //! This scans the bytes and does not check that the text is JSON: the reader does.
@@ -183,19 +183,19 @@ impl Scan {
         Ok(())
     }
 
-    /// A whole number too large for 64 bits is read as a float, with 17 digits.
+    /// The reader would turn a whole number too large for 64 bits into a float, and with it its column.
     fn end_number(&mut self) -> Result<(), String> {
         if self.number.len() < SHORTEST_LOSS || self.any_number {
             self.number.clear();
             return Ok(());
         }
-        if std::str::from_utf8(&self.number).is_ok_and(survives) {
+        if std::str::from_utf8(&self.number).is_ok_and(fits_or_is_float) {
             self.number.clear();
             return Ok(());
         }
         Err(format!(
-            "line {}: the whole number {} has more digits than a number can keep; write it as a \
-             text, in quotes",
+            "line {}: the whole number {} does not fit 64 bits; write it as a text, in quotes, or \
+             with a point if it is a float",
             self.line,
             shortened(&String::from_utf8_lossy(&self.number))
         ))
@@ -273,16 +273,9 @@ const SHORTEST_LOSS: usize = 19;
 /// The most characters of a number that are checked: a float has at most 309 before its point.
 const LONGEST_NUMBER: usize = 400;
 
-/// A number keeps its value when read: it fits into 64 bits, or a float has this value, or prints
-/// like this. A number with a fraction or exponent is read as a float anyway.
-fn survives(number: &str) -> bool {
-    if number.parse::<i64>().is_ok() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
-        return true;
-    }
-    let Ok(float) = number.parse::<f64>() else { return true };
-    // Rust prints a float with the fewest digits that identify it, and fills up with zeros; so does
-    // JavaScript. With a precision it prints all digits of the value.
-    number == format!("{float}") || number == format!("{float:.0}")
+/// The number fits 64 bits, or has a fraction or an exponent.
+fn fits_or_is_float(number: &str) -> bool {
+    number.parse::<i64>().is_ok() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'-')
 }
 
 fn shortened(number: &str) -> String {
@@ -376,27 +369,34 @@ mod tests {
     }
 
     #[test]
-    fn digits_that_would_be_lost_are_refused() {
-        for number in ["12345678901234567890", "-9223372036854775809", "100000000000000000001"] {
+    fn whole_numbers_that_do_not_fit_64_bits_are_refused() {
+        for number in [
+            "12345678901234567890",
+            "-9223372036854775809",
+            "100000000000000000001",
+            // Floats have these values, or print like them.
+            "9223372036854775808",
+            "18446744073709551616",
+            "18446744073709552000",
+            "100000000000000000000",
+        ] {
             for text in [
                 format!("{{\"a\":1}}\n{{\"a\":{number}}}"),
                 format!("{{\"a\":1}}\n{{\"a\":[{number}]}}\n{{}}"),
                 format!("[\n{number}"),
             ] {
                 let message = of(&text).unwrap_err();
-                let start = format!("line 2: the whole number {number} has more digits");
+                let start = format!("line 2: the whole number {number} does not fit 64 bits");
                 assert!(message.starts_with(&start), "{text}: {message}");
             }
         }
         let long = "7".repeat(1_000_000);
-        assert!(of(&long).unwrap_err().contains(" 7777777777777777777777777777777777777777… has"));
+        assert!(of(&long).unwrap_err().contains(" 7777777777777777777777777777777777777777… does"));
         for number in [
             "9223372036854775807",
             "-9223372036854775808",
-            // A float has this value, or prints like this.
-            "9223372036854775808",
-            "100000000000000000000",
-            "18446744073709552000",
+            "100000000000000000000.0",
+            "1e20",
             "1.2345678901234567890123",
             "123456789012345678901.5",
             "12345678901234567890e3",

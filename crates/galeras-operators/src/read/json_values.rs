@@ -193,7 +193,7 @@ impl SeenValues {
         }
         match value {
             Value::Number(number) => {
-                // Larger whole numbers are read as floats, and were already checked.
+                // Whole numbers that do not fit 64 bits are refused before.
                 self.fraction |= !number.is_i64();
                 if self.long.is_none() && number.is_i64() && !float_keeps::<f64>(number) {
                     self.long = Some((line, number.to_string()));

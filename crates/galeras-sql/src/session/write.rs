@@ -365,7 +365,9 @@ impl KeyOrder {
             };
             let message = format!("two rows are equal and have the key {key}{rest}");
             return StepError::refused(message).help(
-                "a key must be unique: remove the repetition, with SELECT DISTINCT for instance",
+                "a key must be unique: remove the repetition, with SELECT DISTINCT for instance; if \
+                 each row counts, as several answers to a prompt do, `position` of `read` numbers \
+                 them",
             );
         }
         let (first, second) = (shown(one, &differing), shown(other, &differing));
