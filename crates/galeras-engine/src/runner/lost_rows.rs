@@ -49,6 +49,9 @@ pub(super) async fn tell_lost_rows(
 
 /// Each step that lost the last row of an output, expected rows, or rejected all of them.
 ///
+/// An output with rows that were all made from empty tables, such as the mean of no values, counts
+/// as empty.
+///
 /// Outputs that may be empty are left out: all with `allow_empty`, those with `rows: { min: 0 }`, an
 /// empty port `rejects`, and everything computed from it.
 pub(super) fn lost_rows<'a>(
@@ -57,16 +60,17 @@ pub(super) fn lost_rows<'a>(
     allow_empty: bool,
 ) -> Vec<LostRows<'a>> {
     let mut empty: Vec<LostRows<'_>> = Vec::new();
+    let tables = EmptyTables::of(plan, done);
     for output in &plan.outputs {
         let rejects = |table: &TableRef| table.port == REJECTS;
         if allow_empty
-            || rows(done, &output.input) != Some(0)
+            || !tables.has_input(&output.input)
             || output.min_rows == Some(0)
             || output.input.tables.iter().all(rejects)
         {
             continue;
         }
-        let Some(lost) = output.input.tables.first().and_then(|t| lost_at(plan, done, t)) else {
+        let Some(lost) = output.input.tables.first().and_then(|t| lost_at(plan, &tables, t)) else {
             continue;
         };
         match empty.iter_mut().find(|(known, _)| *known == lost) {
@@ -92,17 +96,44 @@ pub(super) fn lost_rows<'a>(
 
 /// The step that lost the last row on the way to an empty table; `None` if it was expected to be
 /// empty.
-fn lost_at(plan: &Plan, done: &StepManifests, table: &TableRef) -> Option<EmptyPort> {
+fn lost_at(plan: &Plan, empty: &EmptyTables<'_>, table: &TableRef) -> Option<EmptyPort> {
     let (mut step, mut port) = (table.step, table.port);
     loop {
         let inputs = &plan.steps[step].inputs;
-        let empty = || inputs.iter().filter(|input| rows(done, input) == Some(0));
-        let next = empty().find_map(|input| input.tables.iter().find(|t| t.port != REJECTS));
+        let without = || inputs.iter().filter(|input| empty.has_input(input));
+        let next = without().find_map(|input| input.tables.iter().find(|t| t.port != REJECTS));
         match next {
             Some(table) => (step, port) = (table.step, table.port),
-            None if !inputs.is_empty() && empty().count() == inputs.len() => return None,
+            None if !inputs.is_empty() && without().count() == inputs.len() => return None,
             None => return Some(EmptyPort { step, port }),
         }
+    }
+}
+
+/// The tables without a row that was made from data.
+struct EmptyTables<'a> {
+    done: &'a StepManifests,
+    /// True for the steps that read tables, all of them empty. A step comes after its inputs.
+    made_from_none: Vec<bool>,
+}
+
+impl<'a> EmptyTables<'a> {
+    fn of(plan: &Plan, done: &'a StepManifests) -> Self {
+        let mut empty = Self { done, made_from_none: Vec::with_capacity(plan.steps.len()) };
+        for step in &plan.steps {
+            let reads_none = step.inputs.iter().all(|input| empty.has_input(input));
+            empty.made_from_none.push(!step.inputs.is_empty() && reads_none);
+        }
+        empty
+    }
+
+    fn has_input(&self, input: &Input) -> bool {
+        let is_empty = |table: &TableRef| {
+            let made_from_none = self.made_from_none.get(table.step).is_some_and(|none| *none);
+            let stored = artifact(self.done, table.step, table.port);
+            stored.is_some_and(|stored| stored.rows == 0 || made_from_none)
+        };
+        input.tables.iter().all(is_empty)
     }
 }
 
@@ -135,11 +166,15 @@ fn event(
     });
     let mut message = match outputs {
         [] => String::new(),
-        [one] => format!("no rows in the output {}: ", quote(&one.name)),
         [first, rest @ ..] => {
-            let more = if rest.len() == 1 { "" } else { "s" };
-            let (first, rest) = (quote(&first.name), rest.len());
-            format!("no rows in the output {first} and {rest} other{more}: ")
+            // A mean of no values is a row.
+            let made = if rows(done, &first.input) == Some(0) { "in" } else { "to compute" };
+            let more = match rest.len() {
+                0 => String::new(),
+                1 => " and 1 other".to_string(),
+                more => format!(" and {more} others"),
+            };
+            format!("no rows {made} the output {}{more}: ", quote(&first.name))
         }
     };
     message += &match read {
