@@ -52,6 +52,27 @@ fn a_plan_says_what_would_run_and_why_and_an_explanation_what_it_is() {
 }
 
 #[test]
+fn an_argument_is_explained_as_it_is_written() {
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv } }
+  judged:
+    op: execute
+    from: data
+    with: { program: '{{ code }}', tests: 'assert f()', memory: 2GiB }
+",
+    );
+    let project = project.with("data.csv", "id,code\na,x = 1\n");
+    let shown = project.run(&["explain", "w.yaml", "judged"]).exits(0).prints(&[
+        "  program: \"{{ code }}\"  (w.yaml:7:",
+        "  tests: \"assert f()\"  (w.yaml:7:",
+        "  memory: \"2GiB\"  (w.yaml:7:",
+        "  timeout: \"10s\"  (default)\n",
+        "  templates: [",
+    ]);
+    assert!(!shown.stdout.contains("program: \"{{ code }}\"  (default)"), "{shown}");
+}
+
+#[test]
 fn several_files_are_checked() {
     let project = Project::new(WORKFLOW).with("good.yaml", WORKFLOW);
     project.write("bad.yaml", WORKFLOW.replace("op: sample", "op: smaple"));
