@@ -93,6 +93,10 @@ fn ignored(workflow: &str) -> Vec<String> {
 pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let text = starter(args.template);
     let file = args.dir.join(NAME);
+    if args.dir.is_file() {
+        let message = format!("{} is a file; name the folder to write to", args.dir.display());
+        return Err(fail(message, Exit::Invalid));
+    }
     std::fs::create_dir_all(&args.dir).map_err(|error| {
         fail(format!("cannot create the folder {}: {error}", args.dir.display()), Exit::Disk)
     })?;
@@ -102,7 +106,12 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
     });
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            fail(format!("{} already exists; nothing was written", file.display()), Exit::Invalid)
+            let message = format!(
+                "{} already exists, and nothing was written; name another folder, as in `galeras \
+                 init study`, or move the file away",
+                file.display()
+            );
+            fail(message, Exit::Invalid)
         }
         _ => cannot_write(&file)(error),
     })?;

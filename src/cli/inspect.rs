@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::context::{
-    Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look, note,
-    plan_file, print, print_json, show_diagnostics,
+    Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look,
+    named_step, note, plan_file, print, print_json, show_diagnostics,
 };
 use super::remote::RemoteArgs;
 use super::resources::{EngineArgs, MemoryArgs};
@@ -298,7 +298,7 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     look: LookArgs,
     /// The step; of a matrix step a cell `gen[seed=1]`, or all of them `gen[*]`.
-    step: String,
+    step: Option<String>,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -306,7 +306,7 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) async fn explain(args: ExplainArgs) -> Result<Exit, Failure> {
     let surveyed = look(&args.look, args.format).await?;
-    let input = surveyed.table(&args.step)?;
+    let input = surveyed.table(named_step(&surveyed.plan, args.step.as_deref())?)?;
     for (place, table) in input.tables.iter().enumerate() {
         if place > 0 && args.format == Format::Human {
             print("\n")?;

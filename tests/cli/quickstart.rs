@@ -214,7 +214,8 @@ fn the_readme_shows_what_the_program_prints() {
 #[test]
 fn init_overwrites_nothing() {
     let project = Project::empty().with("workflow.yaml", "mine");
-    project.run(&["init"]).exits(2).reports(&["workflow.yaml"]);
+    let help = "workflow.yaml already exists, and nothing was written; name another folder";
+    project.run(&["init"]).exits(2).reports(&[help]);
     assert_eq!(project.read("workflow.yaml"), "mine");
     project.write("other/.gitignore", "mine\n");
     project.run(&["init", "other"]).exits(0).prints(&["lines to other/.gitignore"]);
@@ -225,7 +226,7 @@ fn init_overwrites_nothing() {
     project.run(&["init", "third"]).exits(0);
     assert_eq!(project.read("third/.gitignore"), ignored.replace('/', ""));
     project.write("file", "");
-    project.run(&["init", "file"]).exits(4);
+    project.run(&["init", "file"]).exits(2).reports(&["file is a file; name the folder"]);
 }
 
 const JSON: &str =
