@@ -129,6 +129,7 @@ fn queries_read_steps_and_ports() {
         ("DROP TABLE valid", ""),
         ("CREATE TABLE x AS SELECT 1", ""),
         ("COPY valid TO 'x.csv'", ""),
+        ("SELECT id FROM valid WHERE text = hello", "a text is written `text = 'hello'`"),
         ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
         ("", ""),
     ] {
