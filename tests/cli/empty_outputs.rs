@@ -153,6 +153,23 @@ outputs:
 }
 
 #[test]
+fn a_failure_for_lack_of_rows_names_the_step_that_lost_them() {
+    let steps = "  m: { op: methods, with: { dir: src } }
+  features: { op: ast, from: m }
+  sizes: { op: figure, from: features, with: { kind: histogram, x: nloc } }
+";
+    let project = Project::steps(steps);
+    std::fs::create_dir(project.path("src")).unwrap();
+    let cause = "an input is empty: step `m` made no rows; there are no methods: the folder `src` \
+                 has no files";
+    // Also when the step that made none is stored.
+    for _ in 0..2 {
+        let failed = project.run_json(&[]).exits(1);
+        says(&failed.detail("sizes"), &["there is nothing to draw", cause]);
+    }
+}
+
+#[test]
 fn that_all_repositories_are_rejected_is_told_without_an_output() {
     let project =
         Project::new("galeras: 1\nsteps:\n  repos: { op: query, with: { repos: [./empty] } }\n");

@@ -71,8 +71,8 @@ pub trait BoundStep: Send + Sync + Debug {
     fn fact(&self) -> Option<Fact> {
         None
     }
-    /// The meaning of an empty result with non-empty inputs, for a step that should have rows: a
-    /// clause such as `no commit …`.
+    /// The meaning of an empty result, for a step that should have rows: a clause such as
+    /// `no commit …`.
     fn no_rows_means(&self) -> Option<String> {
         None
     }

@@ -154,16 +154,6 @@ fn event(
     outputs: &[&PlannedOutput],
 ) -> RunEvent {
     let planned = &plan.steps[lost.step];
-    let name = match lost.port {
-        MAIN => planned.name.clone(),
-        port => format!("{}.{port}", planned.name),
-    };
-    let read = rows_read(plan, done, lost.step);
-    let rejected = artifact(done, lost.step, REJECTS).filter(|table| table.rows > 0);
-    let rejected = rejected.map(|table| RejectedRows {
-        port: format!("{}.{REJECTS}", planned.name),
-        rows: table.rows,
-    });
     let mut message = match outputs {
         [] => String::new(),
         [first, rest @ ..] => {
@@ -177,22 +167,7 @@ fn event(
             format!("no rows {made} the output {}{more}: ", quote(&first.name))
         }
     };
-    message += &match read {
-        0 if outputs.is_empty() => format!("step {} made no rows", quote(&name)),
-        0 => format!("step {} made none", quote(&name)),
-        1 => format!("step {} read 1 row and gave none", quote(&name)),
-        _ => format!("step {} read {} rows and gave none", quote(&name), count(read)),
-    };
-    if let Some(rejected) = &rejected {
-        let (port, rows) = (quote(&rejected.port), rejected.rows);
-        message += &match rows {
-            1 => format!("; {port} has 1 row, with the reason"),
-            _ => format!("; {port} has {} rows, with the reasons", count(rows)),
-        };
-    }
-    if let (MAIN, None, Some(words)) = (lost.port, &rejected, planned.step.no_rows_means()) {
-        message += &format!("; {words}");
-    }
+    message += &cause(plan, done, lost, if outputs.is_empty() { "no rows" } else { "none" });
     if !outputs.is_empty() {
         message +=
             "; an output with `rows: { min: 0 }` may be empty, and with --allow-empty all may";
@@ -201,10 +176,53 @@ fn event(
         step: planned.name.clone(),
         port: lost.port.to_string(),
         outputs: outputs.iter().map(|output| output.name.clone()).collect(),
-        read,
-        rejected,
+        read: rows_read(plan, done, lost.step),
+        rejected: rejected_rows(plan, done, lost.step),
         message,
     }
+}
+
+fn rejected_rows(plan: &Plan, done: &StepManifests, step: usize) -> Option<RejectedRows> {
+    let table = artifact(done, step, REJECTS).filter(|table| table.rows > 0)?;
+    let port = format!("{}.{REJECTS}", plan.steps[step].name);
+    Some(RejectedRows { port, rows: table.rows })
+}
+
+/// How a step lost the last row, in words; `none` are those for the result of a source.
+fn cause(plan: &Plan, done: &StepManifests, lost: EmptyPort, none: &str) -> String {
+    let planned = &plan.steps[lost.step];
+    let name = match lost.port {
+        MAIN => quote(&planned.name),
+        port => quote(&format!("{}.{port}", planned.name)),
+    };
+    let mut message = match rows_read(plan, done, lost.step) {
+        0 => format!("step {name} made {none}"),
+        1 => format!("step {name} read 1 row and gave none"),
+        read => format!("step {name} read {} rows and gave none", count(read)),
+    };
+    match rejected_rows(plan, done, lost.step) {
+        Some(RejectedRows { port, rows: 1 }) => {
+            message += &format!("; {} has 1 row, with the reason", quote(&port));
+        }
+        Some(RejectedRows { port, rows }) => {
+            let (port, rows) = (quote(&port), count(rows));
+            message += &format!("; {port} has {rows} rows, with the reasons");
+        }
+        None if lost.port == MAIN => {
+            let words = planned.step.no_rows_means();
+            message += &words.map_or_else(String::new, |words| format!("; {words}"));
+        }
+        None => {}
+    }
+    message
+}
+
+/// Why a step has an input without rows, which may be why it failed; `None` if it has none.
+pub(super) fn empty_input(plan: &Plan, done: &StepManifests, step: usize) -> Option<String> {
+    let empty = EmptyTables::of(plan, done);
+    let input = plan.steps[step].inputs.iter().find(|input| empty.has_input(input))?;
+    let lost = lost_at(plan, &empty, input.tables.first()?)?;
+    Some(format!("an input is empty: {}", cause(plan, done, lost, "no rows")))
 }
 
 /// The version of the check. Increase it when the same tables give another answer.

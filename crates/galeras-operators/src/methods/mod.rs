@@ -158,6 +158,11 @@ impl BoundStep for BoundMethods {
         }
     }
 
+    fn no_rows_means(&self) -> Option<String> {
+        let files = self.source.files().ok()?;
+        if files.is_empty() { self.source.nothing_matched().ok() } else { None }
+    }
+
     fn work_unit(&self) -> &'static str {
         "files"
     }
