@@ -18,7 +18,7 @@ use super::context::{
     print_json, width, with_help,
 };
 use super::rows::{ALL_ROWS, OutArgs, RowFormat, TableRows, row_limit, write_rows, write_text};
-use super::trace::{id_begins_with, id_is};
+use super::trace::{id_begins_with, id_is, key_is};
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::id::ID;
 use galeras_base::terminal_escape::{escape, escape_json};
@@ -52,7 +52,7 @@ pub(crate) struct ShowArgs {
     /// A condition in SQL over the columns.
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
-    /// Print the row with this id, or this beginning of its id, in full.
+    /// Print the row with this id, this beginning of its id, or this value of its key, in full.
     #[arg(long, value_name = "ID", conflicts_with_all = ["stats", "plot", "rows"])]
     row: Option<String>,
     /// Describe each column instead: type, nulls, distinct values; minimum, quartiles, maximum and
@@ -127,7 +127,8 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The condition that chooses rows by their id: this one, or else those that begin with it.
+/// The condition that chooses rows by their id: this one, or else those that begin with it, or that
+/// have this key.
 async fn row_filter(
     surveyed: &Surveyed,
     session: &SessionContext,
@@ -139,7 +140,9 @@ async fn row_filter(
         let message = format!("`{step}` has no column `id`; choose rows with --where");
         return Err(fail(message, Exit::Invalid));
     }
-    for wanted in [id_is(id), id_begins_with(id)] {
+    let planned = input.tables.first().map(|table| &surveyed.plan.steps[table.step]);
+    let by_key = planned.and_then(|planned| key_is(planned, &input.schema, id));
+    for wanted in [id_is(id), id_begins_with(id)].into_iter().chain(by_key) {
         let df = surveyed.open(session, input).map_err(failed)?;
         let found = df.filter(wanted.clone()).map_err(invalid)?.count().await;
         if found.map_err(|error| failed(plain_message(&error)))? > 0 {
