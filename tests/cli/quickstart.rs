@@ -171,6 +171,13 @@ fn templates_are_workflows_to_start_from() {
         project.run(&["init", name, "--template", name]).exits(0);
         project.run(&["check", &format!("{name}/workflow.yaml")]).exits(0);
     }
+    // The things that are not there yet are named, when it is written and when they are missing.
+    project.run(&["init", "h", "--template", "humaneval"]).exits(0).prints(&[
+        "it needs HumanEval.jsonl and a server",
+        "\n  galeras run workflow.yaml --set model=NAME",
+    ]);
+    let checked = project.run(&["check", "h/workflow.yaml"]).exits(2);
+    says(&flat(&checked.stderr), &["`--set path=PATH` names another, from the current folder"]);
     let run = |name: &str, set: &[&str]| {
         let file = format!("{name}/workflow.yaml");
         let set = set.iter().flat_map(|set| ["--set", *set]);
