@@ -76,6 +76,10 @@ pub trait BoundStep: Send + Sync + Debug {
     fn no_rows_means(&self) -> Option<String> {
         None
     }
+    /// The level and the method of the intervals in the table of a port, for readers of its numbers.
+    fn intervals(&self, _port: &str) -> Option<String> {
+        None
+    }
     /// Arguments that are allowed, and probably not what the user means.
     fn warnings(&self) -> Vec<ArgError> {
         Vec::new()
