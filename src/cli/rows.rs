@@ -63,7 +63,7 @@ pub(super) fn row_limit(text: &str) -> Result<usize, String> {
 }
 
 /// The suffixes of files, with their formats.
-const SUFFIXES: [(&str, RowFormat); 6] = [
+const SUFFIXES: &[(&str, RowFormat)] = &[
     ("csv", RowFormat::Csv),
     ("jsonl", RowFormat::Json),
     ("json", RowFormat::Json),
