@@ -94,7 +94,7 @@ pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
             key_is(step, table, &args.id)
         };
         let found = find(&surveyed, &steps, has_key).await.map_err(failed)?;
-        // Rows made from this one may have the column, too.
+        // Rows made from this one may also have the column.
         let first = found.iter().find(is_there).map(|o| (o.step, o.port));
         let of_first = found.iter().filter(|o| first == Some((o.step, o.port)));
         let ids: HashSet<&str> = of_first.map(|o| o.id.as_str()).collect();
