@@ -7,7 +7,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::context::{
-    Exit, Failure, Surveyed, answer, cannot_write, fail, failed, load, plan_file, show_diagnostics,
+    Exit, Failure, Surveyed, answer, cannot_write, check_suffix, fail, failed, load, plan_file,
+    show_diagnostics,
 };
 use super::remote::bar;
 use super::store_places::scratch_folder;
@@ -40,6 +41,9 @@ pub(crate) struct BundleArgs {
 }
 
 pub(crate) async fn bundle(args: BundleArgs) -> Result<Exit, Failure> {
+    if let Some(path) = &args.output {
+        check_suffix(path, &["zip"])?;
+    }
     let surveyed = load(&args.workflow, args.format).await?;
     surveyed.complete()?;
     let done = surveyed.done();

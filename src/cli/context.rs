@@ -236,6 +236,28 @@ pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Surveyed, Fa
     Ok(Surveyed::of(plan, store, &workflow.cache()?, None).await?)
 }
 
+/// The step that the command line names, or the error with the names that it may have.
+pub(super) fn named_step<'a>(plan: &Plan, step: Option<&'a str>) -> Result<&'a str, Failure> {
+    step.ok_or_else(|| {
+        let message = format!("name a step; the steps are {}", plan.table_names().join(", "));
+        fail(message, Exit::Invalid)
+    })
+}
+
+/// Refuses a file whose suffix is that of another format than those that are written.
+pub(super) fn check_suffix(path: &Path, written: &[&str]) -> Result<(), Failure> {
+    let Some(suffix) = path.extension().map(|suffix| suffix.to_string_lossy()) else {
+        return Ok(());
+    };
+    if written.contains(&&*suffix) {
+        return Ok(());
+    }
+    let (path, suffix) = (escape(&path.display().to_string()), escape(&suffix));
+    let message =
+        format!("{path} would not be a .{suffix} file; this verb writes .{}", written.join(", ."));
+    Err(fail(message, Exit::Invalid))
+}
+
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Failure {
     let known = plan.table_names();
     // Ports and outputs of embedded workflows are not steps.

@@ -14,11 +14,11 @@ use datafusion::logical_expr::{Expr, cast, lit};
 use serde_json::{Map, Value, json};
 
 use super::context::{
-    Exit, Failure, LookArgs, Surveyed, fail, fail_unknown, failed, load, look, print, print_json,
-    width, with_help,
+    Exit, Failure, LookArgs, Surveyed, fail, fail_unknown, failed, load, look, named_step, print,
+    print_json, width, with_help,
 };
-use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
-use super::trace::{id_begins_with, id_is};
+use super::rows::{ALL_ROWS, OutArgs, RowFormat, TableRows, row_limit, write_rows, write_text};
+use super::trace::{id_begins_with, id_is, key_is};
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::id::ID;
 use galeras_base::terminal_escape::{escape, escape_json};
@@ -42,9 +42,9 @@ pub(crate) struct ShowArgs {
     /// The table: `valid`, `valid.rejects`, a cell of a matrix `gen[seed=1]`, all cells `gen[*]`,
     /// the output of an embedded workflow `collected.methods`.
     #[arg(value_name = "STEP[.PORT]")]
-    step: String,
-    /// The number of rows (default: 10 for a table, all for other formats).
-    #[arg(long, value_name = "N")]
+    step: Option<String>,
+    /// The number of rows, or `all` (default: 10 for a table, all for other formats).
+    #[arg(long, value_name = "N", value_parser = row_limit)]
     rows: Option<usize>,
     /// The columns, separated by commas.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
@@ -52,7 +52,7 @@ pub(crate) struct ShowArgs {
     /// A condition in SQL over the columns.
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
-    /// Print the row with this id, or this beginning of its id, in full.
+    /// Print the row with this id, this beginning of its id, or this value of its key, in full.
     #[arg(long, value_name = "ID", conflicts_with_all = ["stats", "plot", "rows"])]
     row: Option<String>,
     /// Describe each column instead: type, nulls, distinct values; minimum, quartiles, maximum and
@@ -81,10 +81,11 @@ pub(crate) struct SqlArgs {
 pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     args.out.check()?;
     let surveyed = look(&args.look, Format::Human).await?;
-    let input = surveyed.computed_table(&args.step)?;
+    let step = named_step(&surveyed.plan, args.step.as_deref())?;
+    let input = surveyed.computed_table(step)?;
     let session = session(1);
     let wanted = match &args.row {
-        Some(id) => Some(row_filter(&surveyed, &session, &input, &args.step, id).await?),
+        Some(id) => Some(row_filter(&surveyed, &session, &input, step, id).await?),
         None => None,
     };
     let opened = |part: &Input| {
@@ -100,8 +101,8 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     // Cells are shown one after the other.
     let cell = |table: &TableRef| opened(&Input { tables: vec![table.clone()], ..input.clone() });
     let tables = input.tables.iter().map(cell).collect::<Result<Vec<_>, _>>()?;
-    let people = args.out.format == RowFormat::Table && !args.stats;
-    let limit = args.rows.or(people.then_some(ROWS));
+    let people = args.out.format() == RowFormat::Table && !args.stats;
+    let limit = args.rows.or(people.then_some(ROWS)).filter(|rows| *rows != ALL_ROWS);
     let mut rows = TableRows::new(tables, limit);
     if args.stats {
         return show_stats(rows, &args.out).await;
@@ -126,7 +127,8 @@ pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The condition that chooses rows by their id: this one, or else those that begin with it.
+/// The condition that chooses rows by their id: this one, or else those that begin with it, or that
+/// have this key.
 async fn row_filter(
     surveyed: &Surveyed,
     session: &SessionContext,
@@ -138,7 +140,9 @@ async fn row_filter(
         let message = format!("`{step}` has no column `id`; choose rows with --where");
         return Err(fail(message, Exit::Invalid));
     }
-    for wanted in [id_is(id), id_begins_with(id)] {
+    let planned = input.tables.first().map(|table| &surveyed.plan.steps[table.step]);
+    let by_key = planned.and_then(|planned| key_is(planned, &input.schema, id));
+    for wanted in [id_is(id), id_begins_with(id)].into_iter().chain(by_key) {
         let df = surveyed.open(session, input).map_err(failed)?;
         let found = df.filter(wanted.clone()).map_err(invalid)?.count().await;
         if found.map_err(|error| failed(plain_message(&error)))? > 0 {
@@ -180,7 +184,7 @@ pub(super) async fn show_outputs(
         let first = first.map_err(failed)?;
         let path = escape(&output.path.display().to_string());
         print(&format!("\n{} ({path})\n", output.name))?;
-        let out = OutArgs { format: RowFormat::Table, output: None };
+        let out = OutArgs { format: Some(RowFormat::Table), output: None };
         let style = TableStyle { columns_hint: Some("in the file"), ..TableStyle::default() };
         write_rows(TableRows::new(vec![first], None), &out, style).await?;
         let more = rows.saturating_sub(SHOWN_ROWS as u64);
@@ -211,7 +215,9 @@ fn chosen(
         return Err(fail_unknown(&message, name, known, "the columns are"));
     }
     let columns = match args.columns.as_slice() {
-        [] if args.out.format == RowFormat::Table && !args.stats => columns_for_people(plan, input),
+        [] if args.out.format() == RowFormat::Table && !args.stats => {
+            columns_for_people(plan, input)
+        }
         [] => return Ok(df),
         columns => columns.to_vec(),
     };
@@ -312,7 +318,7 @@ pub(crate) struct PathArgs {
     workflow: WorkflowArgs,
     /// The table, as `show` takes it; of several cells (`gen[*]`), a file each.
     #[arg(value_name = "STEP[.PORT]")]
-    step: String,
+    step: Option<String>,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -321,8 +327,9 @@ pub(crate) struct PathArgs {
 pub(crate) async fn path(args: PathArgs) -> Result<Exit, Failure> {
     use std::os::unix::ffi::OsStringExt as _;
     let surveyed = load(&args.workflow, args.format).await?;
-    for table in &surveyed.computed_table(&args.step)?.tables {
-        let missing = || failed(format!("`{}` has no stored table", args.step));
+    let step = named_step(&surveyed.plan, args.step.as_deref())?;
+    for table in &surveyed.computed_table(step)?.tables {
+        let missing = || failed(format!("`{step}` has no stored table"));
         let stored = surveyed.stored(table.step, table.port).ok_or_else(missing)?;
         let place = match surveyed.store.local_blob(&stored.blob) {
             Some(file) => std::path::absolute(&file).unwrap_or(file).into_os_string().into_vec(),
@@ -352,7 +359,7 @@ const NUMBERS: &[&str] = &["rows", "nulls", "distinct", "min", "q1", "median", "
 
 /// Reads the rows once and writes statistics of their columns.
 async fn show_stats(mut rows: TableRows, out: &OutArgs) -> Result<Exit, Failure> {
-    if matches!(out.format, RowFormat::Parquet | RowFormat::Arrow) {
+    if matches!(out.format(), RowFormat::Parquet | RowFormat::Arrow) {
         return Err(fail("--stats is written as a table, json or csv", Exit::Invalid));
     }
     let broken = |error: DataFusionError| failed(plain_message(&error));
@@ -361,11 +368,11 @@ async fn show_stats(mut rows: TableRows, out: &OutArgs) -> Result<Exit, Failure>
         summary.add(&batch).map_err(|error| broken(error.into()))?;
     }
     let columns = summary.finish();
-    if out.format == RowFormat::Json {
+    if out.format() == RowFormat::Json {
         let line = |column| format!("{}\n", escape_json(as_json(column).to_string()));
         return write_text(&columns.iter().map(line).collect::<String>(), out);
     }
-    let table = as_table(&columns, out.format == RowFormat::Table).map_err(failed)?;
+    let table = as_table(&columns, out.format() == RowFormat::Table).map_err(failed)?;
     let table = session(1).read_batch(table).map_err(broken)?;
     let style = TableStyle { numeric: NUMBERS, ..TableStyle::default() };
     write_rows(TableRows::new(vec![table], None), out, style).await

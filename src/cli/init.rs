@@ -53,6 +53,36 @@ impl Template {
             Self::OwnCode => include_str!("../../workflows/templates/own-code.yaml"),
         }
     }
+
+    /// The things that a run needs and that are not in the workflow; empty if it has all.
+    fn needs(self) -> &'static str {
+        match self {
+            Self::Quickstart | Self::Completion => "",
+            Self::Compare => "two models on servers with OpenAI's protocol: the param `models`",
+            Self::Mining => {
+                "the network, to search GitHub; `--set repos=owner/name` names repositories instead"
+            }
+            Self::Humaneval => {
+                "HumanEval.jsonl and a server with OpenAI's protocol: the first lines of the file have \
+                 the commands"
+            }
+            Self::Judge => {
+                "a model on a server with OpenAI's protocol: the params `model` and `base_url`"
+            }
+            Self::OwnCode => "a folder with Python files: the param `dir`",
+        }
+    }
+
+    /// Settings of its first run.
+    fn settings(self) -> &'static str {
+        match self {
+            Self::Quickstart | Self::Completion | Self::Compare | Self::Mining => "",
+            Self::Humaneval | Self::Judge => {
+                " --set model=NAME --set base_url=http://localhost:8000/v1"
+            }
+            Self::OwnCode => " --set dir=path/to/code",
+        }
+    }
 }
 
 const NAME: &str = "workflow.yaml";
@@ -93,6 +123,10 @@ fn ignored(workflow: &str) -> Vec<String> {
 pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
     let text = starter(args.template);
     let file = args.dir.join(NAME);
+    if args.dir.is_file() {
+        let message = format!("{} is a file; name the folder to write to", args.dir.display());
+        return Err(fail(message, Exit::Invalid));
+    }
     std::fs::create_dir_all(&args.dir).map_err(|error| {
         fail(format!("cannot create the folder {}: {error}", args.dir.display()), Exit::Disk)
     })?;
@@ -102,7 +136,12 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
     });
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            fail(format!("{} already exists; nothing was written", file.display()), Exit::Invalid)
+            let message = format!(
+                "{} already exists, and nothing was written; name another folder, as in `galeras \
+                 init study`, or move the file away",
+                file.display()
+            );
+            fail(message, Exit::Invalid)
         }
         _ => cannot_write(&file)(error),
     })?;
@@ -113,7 +152,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
         here if here == "." => String::new(),
         dir => format!("  cd {}\n", shell_word(&dir.to_string_lossy())),
     };
-    print(&format!("wrote {}{added}; next, run\n{enter}  galeras run {NAME}\n", file.display()))
+    let settings = args.template.settings();
+    let next = match args.template.needs() {
+        "" => "next, run".to_string(),
+        needs => format!("it needs {needs}; then run"),
+    };
+    let command = format!("{enter}  galeras run {NAME}{settings}");
+    print(&format!("wrote {}{added}; {next}\n{command}\n", file.display()))
 }
 
 /// Makes sure that a file has these lines, and returns the change for the end of a sentence.

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::context::{
-    Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look, note,
-    plan_file, print, print_json, show_diagnostics,
+    Exit, Failure, LookArgs, Surveyed, answer, fail_unknown, load, load_with_remote, look,
+    named_step, note, plan_file, print, print_json, show_diagnostics,
 };
 use super::remote::RemoteArgs;
 use super::resources::{EngineArgs, MemoryArgs};
@@ -18,14 +18,14 @@ use super::{Format, Settings, StoreArgs, WorkflowArgs};
 use galeras_base::terminal_escape::{escape, escape_json, shell_word};
 use galeras_chat::Usd;
 use galeras_display::{GraphFormat, bytes, count, limit_text, render_graph, requests_text};
-use galeras_engine::plan::Plan;
+use galeras_engine::plan::{Plan, PlannedStep};
 use galeras_engine::runner::{Forecast, StepState, limit_states, output_conflicts, step_requests};
 use galeras_engine::trust::{AccessRequest, Allowance, phrase, report_request, requests};
 use galeras_operator::NoConsent;
 use galeras_operator::event::{LimitState, StepRequests};
 use galeras_study::step_graph;
-use galeras_workflow::Diagnostics;
 use galeras_workflow::code::Code;
+use galeras_workflow::{Diagnostics, Node};
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
@@ -298,7 +298,7 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     look: LookArgs,
     /// The step; of a matrix step a cell `gen[seed=1]`, or all of them `gen[*]`.
-    step: String,
+    step: Option<String>,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -306,7 +306,7 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) async fn explain(args: ExplainArgs) -> Result<Exit, Failure> {
     let surveyed = look(&args.look, args.format).await?;
-    let input = surveyed.table(&args.step)?;
+    let input = surveyed.table(named_step(&surveyed.plan, args.step.as_deref())?)?;
     for (place, table) in input.tables.iter().enumerate() {
         if place > 0 && args.format == Format::Human {
             print("\n")?;
@@ -342,10 +342,8 @@ fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Result<Exit, 
         let _ = writeln!(text, "key       {key}");
     }
     let _ = writeln!(text, "arguments");
-    for (name, value) in step.step.args().as_object().into_iter().flatten() {
-        let written = step.arguments.as_ref().is_some_and(|a| a.get(name).is_some());
-        let place = if written { step.place_of(name) } else { "default".to_string() };
-        let (name, place) = (escape(name), escape(&place));
+    for (name, value, place) in arguments(step) {
+        let (name, place) = (escape(&name), escape(&place));
         let value = escape_json(value.to_string());
         let _ = writeln!(text, "  {name}: {value}  ({place})");
     }
@@ -381,6 +379,34 @@ fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Result<Exit, 
         }
     }
     print(&text)
+}
+
+/// The arguments of a step with the place of each: as the workflow writes them, then the defaults in
+/// the same form, then those of the key that are derived from them or from files.
+fn arguments(step: &PlannedStep) -> Vec<(String, Value, String)> {
+    let mut arguments = Vec::new();
+    for (key, value) in step.arguments.iter().filter_map(Node::as_map).flatten() {
+        let name = key.as_str().unwrap_or_default().to_string();
+        let place = step.place_of(&name);
+        arguments.push((name, value.to_json(), place));
+    }
+    let is_written = |name: &str| step.arguments.as_ref().is_some_and(|a| a.get(name).is_some());
+    let schema = (step.operator.descriptor().args_schema)();
+    let known = schema["properties"].as_object();
+    let in_key = step.step.args();
+    for (name, about) in known.into_iter().flatten().filter(|(name, _)| !is_written(name)) {
+        let default = about.get("default").filter(|default| !default.is_null());
+        if let Some(value) = default.or_else(|| in_key.get(name)) {
+            arguments.push((name.clone(), value.clone(), "default".to_string()));
+        }
+    }
+    let is_known = |name: &str| known.is_some_and(|known| known.contains_key(name));
+    for (name, value) in in_key.as_object().into_iter().flatten() {
+        if !is_known(name) {
+            arguments.push((name.clone(), value.clone(), "derived".to_string()));
+        }
+    }
+    arguments
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -10,7 +10,8 @@ use serde_json::json;
 use super::Format;
 use super::consent::require;
 use super::context::{
-    Exit, Failure, LookArgs, Surveyed, cannot_write, fail, failed, look, note, print_json,
+    Exit, Failure, LookArgs, Surveyed, cannot_write, check_suffix, fail, failed, look, note,
+    print_json,
 };
 use galeras_base::scratch::{WholeFile, make_folder};
 use galeras_base::terminal_escape::escape;
@@ -32,6 +33,9 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) async fn report(args: ReportArgs) -> Result<Exit, Failure> {
+    if let Some(path) = &args.output {
+        check_suffix(path, &["html", "htm"])?;
+    }
     let surveyed = look(&args.look, Format::Human).await?;
     let path = match (args.output, &surveyed.plan.report.file) {
         (Some(path), _) => path,

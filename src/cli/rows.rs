@@ -2,6 +2,7 @@
 //! for tables for people, whose columns are as wide as their widest cell.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 
-use super::context::{Exit, Failure, cannot_write, fail, failed, print};
+use super::context::{Exit, Failure, cannot_write, check_suffix, fail, failed, print};
 use super::screen::{self, has_failed};
 use galeras_base::scratch::WholeFile;
 use galeras_display::{TableFormat, TableStyle, TableWriter, write_table};
@@ -44,18 +45,56 @@ pub(super) enum RowFormat {
 /// The destination and format of rows.
 #[derive(Args)]
 pub(super) struct OutArgs {
-    /// How the rows are written.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: RowFormat,
-    /// A file to write to.
+    /// How the rows are written (default: as the suffix of the file, else as a table).
+    #[arg(long, value_enum)]
+    pub(super) format: Option<RowFormat>,
+    /// A file to write to: .csv, .jsonl, .parquet, .arrow or .txt.
     #[arg(short, long, value_name = "PATH")]
     pub(super) output: Option<PathBuf>,
 }
 
+/// `--rows all`.
+pub(super) const ALL_ROWS: usize = usize::MAX;
+
+/// Reads the value of `--rows`.
+pub(super) fn row_limit(text: &str) -> Result<usize, String> {
+    let wrong = |_| "give a number of rows, or `all`".to_string();
+    if text == "all" { Ok(ALL_ROWS) } else { text.parse().map_err(wrong) }
+}
+
+/// The suffixes of files, with their formats.
+const SUFFIXES: &[(&str, RowFormat)] = &[
+    ("csv", RowFormat::Csv),
+    ("jsonl", RowFormat::Json),
+    ("json", RowFormat::Json),
+    ("parquet", RowFormat::Parquet),
+    ("arrow", RowFormat::Arrow),
+    ("txt", RowFormat::Table),
+];
+
 impl OutArgs {
-    /// Refuses to print a binary format on a terminal, before anything is computed.
+    /// The given format, or else that of the file's suffix.
+    pub(super) fn format(&self) -> RowFormat {
+        let suffix = self.output.as_ref().and_then(|path| path.extension());
+        let of_suffix = |suffix: &OsStr| {
+            let known = SUFFIXES.iter().find(|(known, _)| suffix == *known);
+            known.map(|(_, format)| *format)
+        };
+        self.format.or_else(|| suffix.and_then(of_suffix)).unwrap_or_default()
+    }
+
+    /// Refuses to print a binary format on a terminal, or to write a file whose suffix is of another
+    /// format, before anything is computed.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let name = match self.format {
+        if let Some(path) = &self.output {
+            // Any text may be .txt.
+            let fits = |(suffix, format): &(&'static str, RowFormat)| {
+                (*suffix == "txt" || self.format.is_none_or(|given| given == *format))
+                    .then_some(*suffix)
+            };
+            check_suffix(path, &SUFFIXES.iter().filter_map(fits).collect::<Vec<_>>())?;
+        }
+        let name = match self.format() {
             RowFormat::Parquet => "a Parquet file",
             RowFormat::Arrow => "an Arrow stream",
             RowFormat::Table | RowFormat::Json | RowFormat::Csv => return Ok(()),
@@ -155,8 +194,8 @@ pub(super) async fn write_rows(
     style: TableStyle,
 ) -> Result<Exit, Failure> {
     let written = match &out.output {
-        Some(path) => to_file(rows, path, out.format, style).await,
-        None => to_stdout(rows, out.format, style).await,
+        Some(path) => to_file(rows, path, out.format(), style).await,
+        None => to_stdout(rows, out.format(), style).await,
     };
     exit_of(written, out)
 }

@@ -11,6 +11,7 @@ use super::aligned::{Side, aligned, to_the_second};
 use super::context::{
     Exit, Failure, answer, both, fail, fail_unknown, failed, note, open_store, print, print_json,
 };
+use super::rows::row_limit;
 use super::{Format, StoreArgs};
 use galeras_base::terminal_escape::escape;
 use galeras_display::{count, seconds};
@@ -28,8 +29,8 @@ use galeras_study::table_name;
 pub(crate) struct RunsArgs {
     /// The workflow file.
     file: PathBuf,
-    /// The number of runs (default: 20 for people, all for programs).
-    #[arg(long, value_name = "N")]
+    /// The number of runs, or `all` (default: 20 for people, all for programs).
+    #[arg(long, value_name = "N", value_parser = row_limit)]
     rows: Option<usize>,
     #[command(flatten)]
     store: StoreArgs,

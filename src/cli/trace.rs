@@ -13,16 +13,20 @@ use serde_json::{Map, Value, json};
 use super::Format;
 use super::context::{Exit, Failure, LookArgs, Surveyed, fail, failed, look, print, print_json};
 use galeras_base::id::ID;
-use galeras_base::terminal_escape::escape;
+use galeras_base::terminal_escape::{escape, shell_word};
 use galeras_display::count;
+use galeras_engine::plan::{PlannedStep, TableRef};
 use galeras_operator::{MAIN, REJECTS, StepError, TableSchema};
 use galeras_sql::session::{column, session};
+use galeras_study::table_name;
+use galeras_workflow::did_you_mean;
 
 #[derive(Args)]
 pub(crate) struct TraceArgs {
     #[command(flatten)]
     look: LookArgs,
-    /// The row's id, or the beginning of it.
+    /// The row's id or the beginning of it, or a value of the key: `HumanEval/3`; of any column:
+    /// `task_id=HumanEval/3`.
     id: String,
     /// Follow only rows of this table (`valid.rejects`, a cell `gen[seed=1]`, all cells `gen[*]`),
     /// and through the steps that lead to it.
@@ -76,12 +80,32 @@ pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
             surveyed.plan.with_ancestors(&steps)
         }
     };
-    let begins = |table: &TableSchema| table.field(ID).map(|_| id_begins_with(&args.id));
+    let is_there = |o: &&Occurrence| {
+        let is_table = |table: &TableRef| (table.step, table.port) == (o.step, o.port);
+        place.as_ref().is_none_or(|input| input.tables.iter().any(is_table))
+    };
+    let begins =
+        |_: &PlannedStep, table: &TableSchema| table.field(ID).map(|_| id_begins_with(&args.id));
     let mut occurrences = find(&surveyed, &steps, begins).await.map_err(failed)?;
-    if let Some(input) = &place {
-        let is_there = |o: &&Occurrence| {
-            input.tables.iter().any(|table| (table.step, table.port) == (o.step, o.port))
+    let is_key = occurrences.is_empty();
+    if is_key {
+        let has_key = |step: &PlannedStep, table: &TableSchema| {
+            table.field(ID)?;
+            key_is(step, table, &args.id)
         };
+        let found = find(&surveyed, &steps, has_key).await.map_err(failed)?;
+        // Rows made from this one may also have the column.
+        let first = found.iter().find(is_there).map(|o| (o.step, o.port));
+        let of_first = found.iter().filter(|o| first == Some((o.step, o.port)));
+        let ids: HashSet<&str> = of_first.map(|o| o.id.as_str()).collect();
+        let has_id = |_: &PlannedStep, table: &TableSchema| {
+            table.field(ID)?;
+            let ids: Vec<Expr> = ids.iter().map(|id| lit(*id)).collect();
+            (!ids.is_empty()).then(|| id_text().in_list(ids, false))
+        };
+        occurrences = find(&surveyed, &steps, has_id).await.map_err(failed)?;
+    }
+    if place.is_some() {
         let ids: HashSet<String> =
             occurrences.iter().filter(is_there).map(|o| o.id.clone()).collect();
         occurrences.retain(|o| ids.contains(&o.id));
@@ -95,11 +119,16 @@ pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
     ids.dedup();
     match ids.as_slice() {
         [] => {
-            let place = args.place.as_ref().map(|place| format!("`{place}`"));
-            let place = place.unwrap_or_else(|| "no computed step".to_string());
+            let searched = args.place.as_ref().map(|place| format!("`{place}`"));
+            let searched = searched.unwrap_or_else(|| "no computed step".to_string());
             let not = if args.place.is_some() { " no" } else { " a" };
-            let message = format!("{place} has{not} row with the id {}", args.id);
-            Err(failed(format!("{message}{}", missing(&surveyed))))
+            let message = format!("{searched} has{not} row with the id {}", args.id);
+            let tables: Vec<(usize, &str)> = match &place {
+                Some(input) => input.tables.iter().map(|table| (table.step, table.port)).collect(),
+                None => steps.iter().map(|step| (*step, MAIN)).collect(),
+            };
+            let known = examples(&surveyed, &tables, &args.id).await.map_err(failed)?;
+            Err(failed(format!("{message}{known}{}", missing(&surveyed))))
         }
         [id] => {
             let id = (*id).to_string();
@@ -109,7 +138,9 @@ pub(crate) async fn trace(args: TraceArgs) -> Result<Exit, Failure> {
         }
         many => {
             let few: Vec<String> = many.iter().take(5).map(|id| escape(id)).collect();
-            let message = format!("{} rows begin with {}: {}", many.len(), args.id, few.join(", "));
+            let how = if is_key { "match" } else { "begin with" };
+            let (rows, few) = (many.len(), few.join(", "));
+            let message = format!("{rows} rows {how} {}: {few}; give one of these ids", args.id);
             Err(fail(message, Exit::Invalid))
         }
     }
@@ -138,7 +169,8 @@ async fn with_parents(
         let Some(parent) = named.into_iter().find(|id| !known(id)).map(str::to_string) else {
             return Ok(rows);
         };
-        let is_parent = |table: &TableSchema| table.field(ID).map(|_| id_is(&parent));
+        let is_parent =
+            |_: &PlannedStep, table: &TableSchema| table.field(ID).map(|_| id_is(&parent));
         let occurrences = find(surveyed, steps, is_parent).await?;
         rows.push(TracedRow { id: parent, occurrences });
     }
@@ -150,7 +182,7 @@ async fn made_from(
     steps: &[usize],
     id: &str,
 ) -> Result<Vec<Occurrence>, StepError> {
-    let is_made = |table: &TableSchema| {
+    let is_made = |_: &PlannedStep, table: &TableSchema| {
         table.field(ID)?;
         let parents = PARENTS.iter().filter(|name| table.field(name).is_some());
         let is_parent = |name: &&str| cast(column(name), DataType::Utf8).eq(lit(id));
@@ -198,19 +230,89 @@ pub(super) fn id_begins_with(id: &str) -> Expr {
     id_text().like(lit(beginning))
 }
 
+/// The columns by which people know the rows of a table: its key, and the step's argument `key`.
+fn key_columns(step: &PlannedStep, table: &TableSchema) -> Vec<String> {
+    let args = step.step.args();
+    let given = args.get("key").and_then(Value::as_array).into_iter().flatten();
+    let names = table.key.iter().map(String::as_str).chain(given.filter_map(Value::as_str));
+    let mut names: Vec<String> =
+        names.filter(|name| *name != ID && is_plain(table, name)).map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn is_plain(table: &TableSchema, name: &str) -> bool {
+    table.field(name).is_some_and(|field| !field.data_type().is_nested())
+}
+
+/// The condition that a row has this value: `column=value`, or that of a key column. `None` if the
+/// table has no such column.
+pub(super) fn key_is(step: &PlannedStep, table: &TableSchema, given: &str) -> Option<Expr> {
+    let has = |name: &str, value: &str| cast(column(name), DataType::Utf8).eq(lit(value));
+    match given.split_once('=').filter(|(name, _)| is_plain(table, name)) {
+        Some((name, value)) => Some(has(name, value)),
+        None => key_columns(step, table).iter().map(|name| has(name, given)).reduce(Expr::or),
+    }
+}
+
+/// Rows that are read to find one of nearly this id, and those that are listed otherwise.
+const EXAMPLE_ROWS: (usize, usize) = (1000, 3);
+
+/// The rest of a message that there is no such row: the one that may be meant, or the first rows,
+/// of the first of these tables that has rows.
+async fn examples(
+    surveyed: &Surveyed,
+    tables: &[(usize, &str)],
+    given: &str,
+) -> Result<String, StepError> {
+    let rows = |(at, port): &(usize, &str)| surveyed.stored(*at, port).map_or(0, |t| t.rows);
+    let table = tables.iter().filter(|table| rows(table) > 0).find_map(|(at, port)| {
+        let port = surveyed.plan.steps[*at].port(port)?;
+        port.table.field(ID).map(|_| (*at, port))
+    });
+    let Some((at, port)) = table else { return Ok(String::new()) };
+    let step = &surveyed.plan.steps[at];
+    let mut key = key_columns(step, &port.table);
+    // A column alone tells no rows of a longer key apart.
+    let key = key.pop().filter(|_| key.is_empty());
+    let mut columns = vec![id_text().alias(ID)];
+    columns.extend(key.iter().map(|name| cast(column(name), DataType::Utf8).alias(name)));
+    let rows = surveyed.open_port(&session(1), at, port.name)?.select(columns)?;
+    let mut known: Vec<String> = Vec::new();
+    for batch in &rows.limit(0, Some(EXAMPLE_ROWS.0))?.collect().await? {
+        known.extend(rows_of(batch, at, port.name)?.into_iter().map(|row| {
+            let value = key.as_ref().and_then(|name| row.values.get(name)?.as_str());
+            value.map_or_else(|| row.id.clone(), str::to_owned)
+        }));
+    }
+    let name = table_name(&step.name, port.name);
+    let value = given.split_once('=').map_or(given, |(_, value)| value);
+    let told = match did_you_mean(value, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{}`?", escape(near)),
+        None => {
+            let first = known.iter().take(EXAMPLE_ROWS.1);
+            let first: Vec<String> = first.map(|name| format!("`{}`", escape(name))).collect();
+            format!("the first rows of `{name}` are {}", first.join(", "))
+        }
+    };
+    let (file, name) = (shell_word(&surveyed.plan.file), shell_word(&name));
+    Ok(format!("; {told}; `galeras show {file} {name}` lists more"))
+}
+
 /// The rows of every computed table of these steps that its condition chooses, in the order of the
 /// plan.
 async fn find(
     surveyed: &Surveyed,
     steps: &[usize],
-    condition: impl Fn(&TableSchema) -> Option<Expr>,
+    condition: impl Fn(&PlannedStep, &TableSchema) -> Option<Expr>,
 ) -> Result<Vec<Occurrence>, StepError> {
     let session = session(1);
     let mut occurrences = Vec::new();
     for at in steps.iter().copied().filter(|at| surveyed.states[*at].manifest.is_some()) {
         let step = &surveyed.plan.steps[at];
         for port in step.step.ports() {
-            let Some(condition) = condition(&port.table) else { continue };
+            let Some(condition) = condition(step, &port.table) else { continue };
             let df = surveyed.open_port(&session, at, port.name)?;
             let columns: Vec<_> = std::iter::once(id_text().alias(ID))
                 .chain(

@@ -47,6 +47,16 @@ fn rows_ports_and_cells_are_shown_to_people_and_written_as_csv_and_as_parquet() 
     let file = File::open(project.path("t.parquet")).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     assert_eq!(reader.metadata().file_metadata().num_rows(), 100);
+    // The suffix chooses the format, and a file has all rows.
+    let first = |file: &str| {
+        project.cli(&format!("show w.yaml table --columns id -o {file}")).exits(0);
+        let text = project.read(file);
+        (text.lines().next().unwrap().to_owned(), text.lines().count())
+    };
+    assert_eq!(first("t.csv"), ("id".to_owned(), 101));
+    assert_eq!(first("t.jsonl"), ("{\"id\":\"r00\"}".to_owned(), 100));
+    let all = project.cli("show w.yaml table --columns id --rows all").exits(0).stdout;
+    assert!((0..100).all(|i| all.contains(&format!("r{i:02}"))), "{all}");
     let written = project.cli("show w.yaml table --format csv -o no/such/folder/t.csv");
     written.exits(4).reports(&["no/such/folder"]);
     assert_eq!(project.rows("valid.rejects").len(), 10);
@@ -119,6 +129,7 @@ fn queries_read_steps_and_ports() {
         ("DROP TABLE valid", ""),
         ("CREATE TABLE x AS SELECT 1", ""),
         ("COPY valid TO 'x.csv'", ""),
+        ("SELECT id FROM valid WHERE text = hello", "a text is written `text = 'hello'`"),
         ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
         ("", ""),
     ] {

@@ -125,6 +125,54 @@ fn the_rows_of_an_output_are_bounded_and_a_file_of_an_earlier_run_stays() {
 }
 
 #[test]
+fn a_row_that_is_computed_from_no_rows_is_no_result() {
+    let project = project("0");
+    let more = "  mean: { op: describe, from: few, with: { columns: [x] } }
+  means: { op: sql, from: mean, with: { query: 'SELECT n, mean FROM input' } }
+  rejected: { op: describe, from: valid.rejects, with: { columns: [x] } }
+  counted: { op: sql, from: few, with: { query: 'SELECT count(*) AS n FROM input' } }
+outputs:
+  mean: { from: mean, path: out/mean.csv }
+  means: { from: means, path: out/means.csv }
+  rejected: { from: rejected, path: out/rejected.csv }
+  counted: { from: counted, path: out/counted.csv }
+";
+    project.change("outputs:\n", more);
+    // A count of rejected rows may be 0.
+    assert_eq!(lost(&project.run_ok(&[])), Vec::<Value>::new());
+    let files = ["out/mean.csv", "out/means.csv"];
+    let earlier = files.map(|file| project.read(file));
+    project.change("x > 0", "x > 5");
+    let outcome = project.run_json(&[]).exits(3);
+    let rejected = json!({"port": "valid.rejects", "rows": 3});
+    assert_eq!(lost(&outcome), [no_rows("valid", &["mean", "means", "a", "b"], 3, rejected)]);
+    let words = "no rows to compute the output `mean` and 3 others: step `valid` read 3 rows";
+    says(text(&outcome.events("no_rows")[0], "message"), &[words]);
+    assert_eq!(files.map(|file| project.read(file)), earlier);
+    assert!(project.read("out/rejected.csv").contains("\nx,3,2.0,"), "{outcome}");
+    assert_eq!(project.read("out/counted.csv"), "n\n0\n");
+    project.run_ok(&["--allow-empty"]);
+    assert_eq!(project.read("out/means.csv"), "n,mean\n0,\n");
+}
+
+#[test]
+fn a_failure_for_lack_of_rows_names_the_step_that_lost_them() {
+    let steps = "  m: { op: methods, with: { dir: src } }
+  features: { op: ast, from: m }
+  sizes: { op: figure, from: features, with: { kind: histogram, x: nloc } }
+";
+    let project = Project::steps(steps);
+    std::fs::create_dir(project.path("src")).unwrap();
+    let cause = "an input is empty: step `m` made no rows; there are no methods: the folder `src` \
+                 has no files";
+    // Also when the step that made none is stored.
+    for _ in 0..2 {
+        let failed = project.run_json(&[]).exits(1);
+        says(&failed.detail("sizes"), &["there is nothing to draw", cause]);
+    }
+}
+
+#[test]
 fn that_all_repositories_are_rejected_is_told_without_an_output() {
     let project =
         Project::new("galeras: 1\nsteps:\n  repos: { op: query, with: { repos: [./empty] } }\n");

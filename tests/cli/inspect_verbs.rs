@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, files_below, has, says, text};
+use crate::harness::{Project, every, files_below, flat, has, says, text};
 
 const WORKFLOW: &str = "galeras: 1
 name: shapes
@@ -49,6 +49,61 @@ fn a_plan_says_what_would_run_and_why_and_an_explanation_what_it_is() {
     assert_eq!(told["preimage"]["operator"], "sample");
     assert_eq!(told["key"], told["manifest"]["key"]);
     project.run(&["explain", "w.yaml", "rset"]).exits(2).reports(&["did you mean `rest`?"]);
+}
+
+#[test]
+fn an_argument_is_explained_as_it_is_written() {
+    let project = Project::steps(
+        "  data: { op: read, with: { path: data.csv } }
+  judged:
+    op: execute
+    from: data
+    with: { program: '{{ code }}', tests: 'assert f()', memory: 2GiB }
+",
+    );
+    let project = project.with("data.csv", "id,code\na,x = 1\n");
+    let shown = project.run(&["explain", "w.yaml", "judged"]).exits(0).prints(&[
+        "  program: \"{{ code }}\"  (w.yaml:7:",
+        "  tests: \"assert f()\"  (w.yaml:7:",
+        "  memory: \"2GiB\"  (w.yaml:7:",
+        "  timeout: \"10s\"  (default)\n",
+        "  templates: [",
+    ]);
+    assert!(!shown.stdout.contains("program: \"{{ code }}\"  (default)"), "{shown}");
+}
+
+/// Mistakes on the command line, and words of the message.
+#[rustfmt::skip]
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("run w", &["cannot read w:", "did you mean `w.yaml`?"]),
+    ("check w.yml", &["did you mean `w.yaml`?"]),
+    ("check other", &["give the path of a workflow file, such as `study.yaml`, `w.yaml`"]),
+    ("check .", &["is a folder, not a workflow file", "such as `./study.yaml`, `./w.yaml`"]),
+    ("check empty", &["empty is a folder", "`galeras init` writes one"]),
+    ("check data.jsonl", &["data.jsonl is a .jsonl file, not a workflow file", "`w.yaml`"]),
+    ("show w.yaml", &["name a step; the steps are table, valid, rest"]),
+    ("explain w.yaml", &["name a step; the steps are table, valid, rest"]),
+    ("path w.yaml", &["name a step; the steps are table, valid, rest"]),
+    ("show w.yaml table --rows many", &["give a number of rows, or `all`"]),
+    ("runs w.yaml --rows many", &["give a number of rows, or `all`"]),
+    ("report w.yaml -o x.pdf", &["x.pdf would not be a .pdf file; this verb writes .html"]),
+    ("bundle w.yaml -o x.tar", &["x.tar would not be a .tar file; this verb writes .zip"]),
+    ("show w.yaml table -o x.xlsx", &["this verb writes .csv, .jsonl, .json, .parquet, .arrow, .txt"]),
+    ("show w.yaml table -o x.csv --format json", &["this verb writes .jsonl, .json, .txt"]),
+    ("sql w.yaml query -o x.csv.gz", &["x.csv.gz would not be a .gz file"]),
+];
+
+#[test]
+fn a_mistake_on_the_command_line_leads_to_the_next_step() {
+    let project = Project::new(WORKFLOW).with("study.yaml", WORKFLOW).with("data.jsonl", "{}\n");
+    std::fs::create_dir(project.path("empty")).unwrap();
+    every(COMMANDS.iter().map(|case| (case.0, case)), |(command, words)| {
+        let told = project.cli(command).exits(2);
+        says(&flat(&told.stderr), words);
+    });
+    for name in ["x.pdf", "x.tar", "x.xlsx", "x.csv", "x.csv.gz"] {
+        assert!(!project.path(name).exists(), "{name}");
+    }
 }
 
 #[test]

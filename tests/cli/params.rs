@@ -379,3 +379,26 @@ fn where_no_quotes_help_a_param_is_refused() {
         assert!(outcome.stdout.contains(word), "{word}: {outcome}");
     }
 }
+
+#[test]
+fn a_missing_path_is_named_in_full_with_the_param_that_gives_it() {
+    let flow = "galeras: 1
+params: { dir: { type: path, default: src }, text: { type: string, default: gone } }
+steps:
+  methods: { op: methods, with: { dir: '${{ params.dir }}' } }
+  other: { op: methods, with: { dir: '${{ params.text }}/x' } }
+";
+    let project = Project::empty().with("flows/w.yaml", flow).with("flows/gone/x/m.py", "");
+    let root = project.root().canonicalize().unwrap();
+    let (here, above) = (root.display(), root.parent().unwrap().display());
+    let other = "; `--set dir=PATH` names another, from the current folder\"";
+    let relative = "paths are relative to the workflow file: this is";
+    for (set, told) in [
+        ("text=gone", format!("{relative} `{here}/flows/src`{other}")),
+        ("dir=../nowhere", format!("\"this is `{above}/nowhere`{other}")),
+        ("text=none", format!("{relative} `{here}/flows/none/x`\"")),
+    ] {
+        let check = ["check", "flows/w.yaml", "--set", set, "--format", "json"];
+        project.run(&check).exits(2).prints(&[&told]);
+    }
+}

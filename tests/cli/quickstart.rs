@@ -171,6 +171,13 @@ fn templates_are_workflows_to_start_from() {
         project.run(&["init", name, "--template", name]).exits(0);
         project.run(&["check", &format!("{name}/workflow.yaml")]).exits(0);
     }
+    // The things that are not there yet are named, when it is written and when they are missing.
+    project.run(&["init", "h", "--template", "humaneval"]).exits(0).prints(&[
+        "it needs HumanEval.jsonl and a server",
+        "\n  galeras run workflow.yaml --set model=NAME",
+    ]);
+    let checked = project.run(&["check", "h/workflow.yaml"]).exits(2);
+    says(&flat(&checked.stderr), &["`--set path=PATH` names another, from the current folder"]);
     let run = |name: &str, set: &[&str]| {
         let file = format!("{name}/workflow.yaml");
         let set = set.iter().flat_map(|set| ["--set", *set]);
@@ -215,7 +222,8 @@ fn the_readme_shows_what_the_program_prints() {
 #[test]
 fn init_overwrites_nothing() {
     let project = Project::empty().with("workflow.yaml", "mine");
-    project.run(&["init"]).exits(2).reports(&["workflow.yaml"]);
+    let help = "workflow.yaml already exists, and nothing was written; name another folder";
+    project.run(&["init"]).exits(2).reports(&[help]);
     assert_eq!(project.read("workflow.yaml"), "mine");
     project.write("other/.gitignore", "mine\n");
     project.run(&["init", "other"]).exits(0).prints(&["lines to other/.gitignore"]);
@@ -226,7 +234,7 @@ fn init_overwrites_nothing() {
     project.run(&["init", "third"]).exits(0);
     assert_eq!(project.read("third/.gitignore"), ignored.replace('/', ""));
     project.write("file", "");
-    project.run(&["init", "file"]).exits(4);
+    project.run(&["init", "file"]).exits(2).reports(&["file is a file; name the folder"]);
 }
 
 const JSON: &str =

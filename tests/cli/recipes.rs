@@ -183,6 +183,20 @@ fn problems_in_json_lines_become_pass_at_k() {
 }
 
 #[test]
+fn answers_of_another_program_are_counted() {
+    let page = workflow(JSONL, SERVER);
+    let (before, rest) = page.split_once("  answers:\n").unwrap();
+    let (_, after) = rest.split_once("  executed:").unwrap();
+    let project = Project::new(&format!("{before}{}  executed:{after}", steps(JSONL, 1)));
+    project.write("problems.jsonl", block(JSONL, "json"));
+    let (_, second) = JSONL.split_once("put its answers into").unwrap();
+    project.write("answers.jsonl", block(second, "json"));
+    project.run_file("w.yaml", &["samples=2"]).exits(0);
+    // One of two answers is right.
+    assert_eq!(&*row_of(&project, "problems/table.csv")["mean"], "0.5");
+}
+
+#[test]
 fn verdicts_of_a_model_are_compared_with_those_of_people() {
     let api = server();
     let project = Project::empty();

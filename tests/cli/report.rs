@@ -44,6 +44,7 @@ fn a_page_shows_what_suits_the_results() {
             "large_enough",
             "galeras run w.yaml",
             "counted",
+            "95 % intervals: ",
         ],
     );
     // It needs nothing from elsewhere, and data is inert.

@@ -142,3 +142,32 @@ fn a_reject_keeps_the_name_of_the_step_that_dropped_it() {
     let steps: Vec<Value> = project.rows("dropped").iter().map(|r| r["step"].clone()).collect();
     assert_eq!(steps, ["odd", "small"]);
 }
+
+#[test]
+fn a_row_is_found_by_its_key_and_a_wrong_key_leads_to_those_that_are_there() {
+    let steps = "  file: { op: read, with: { path: data.jsonl, key: [task_id] } }
+  problems:
+    op: sql
+    from: file
+    with: { query: 'SELECT id, task_id, prompt AS q, kind FROM input', key: [id] }
+  prompts: { op: prompt, from: problems, with: { treatments: { plain: 'Do {{ q }}' } } }
+";
+    let line = |n| format!("{{\"task_id\":\"Human/{n}\",\"prompt\":\"x{n}\",\"kind\":\"k\"}}\n");
+    let lines: String = (0..20).map(line).collect();
+    let project = Project::steps(steps).with("data.jsonl", lines).ran();
+    let rows = project.rows("file");
+    let id = text(rows.iter().find(|row| row["task_id"] == "Human/3").unwrap(), "id");
+    for asked in ["Human/3", "task_id=Human/3", "q=x3"] {
+        let told = &project.json(&["trace", "w.yaml", asked])[0];
+        assert_eq!(told["id"], id, "{asked}");
+        assert_eq!(told["leads_to"][0]["step"], "prompts", "{asked}");
+    }
+    project.run(&["show", "w.yaml", "file", "--row", "Human/3"]).exits(0).prints(&[id]);
+    for (asked, exit, words) in [
+        ("Human/7x", 1, ["a row with the id Human/7x", "did you mean `Human/7`?"]),
+        ("gone", 1, ["the first rows of `file` are `", "`galeras show w.yaml file` lists more"]),
+        ("kind=k", 2, ["20 rows match kind=k", "give one of these ids"]),
+    ] {
+        project.run(&["trace", "w.yaml", asked]).exits(exit).reports(&words);
+    }
+}

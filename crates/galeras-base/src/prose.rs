@@ -86,6 +86,12 @@ pub fn confidence_level(alpha: f64) -> String {
     format!("{}", (1e8 * (1.0 - alpha)).round() / 1e6)
 }
 
+/// The level and the method of the intervals in a table: `95 % intervals: normal. Clusters: repo.`
+pub fn intervals(alpha: f64, method: &str, cluster: Option<&str>) -> String {
+    let clusters = cluster.map_or_else(String::new, |name| format!(" Clusters: {name}."));
+    format!("{} % intervals: {method}.{clusters}", confidence_level(alpha))
+}
+
 /// Degrees of freedom: a whole number without decimals.
 pub fn degrees_of_freedom(df: f64) -> String {
     let whole = df.round();

@@ -23,6 +23,11 @@ pub(crate) trait Analysis: Debug + Send + Sync + Sized + 'static {
     /// The columns that it reads in addition to the key.
     fn columns(&self) -> Vec<String>;
 
+    /// As [`BoundStep::intervals`].
+    fn intervals(&self, _port: &str) -> Option<String> {
+        None
+    }
+
     fn tables(
         bound: &BoundAnalysis<Self>,
         cx: &LowerContext,
@@ -74,6 +79,10 @@ impl<A: Analysis> BoundStep for BoundAnalysis<A> {
         columns.sort();
         columns.dedup();
         Reads::Columns(columns)
+    }
+
+    fn intervals(&self, port: &str) -> Option<String> {
+        self.analysis.intervals(port)
     }
 
     fn stays(&self) -> Option<&'static str> {

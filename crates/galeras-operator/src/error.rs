@@ -1,6 +1,7 @@
 //! Mistakes in arguments, which operators report before anything runs.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use galeras_base::terminal_escape::escape;
 use galeras_workflow::code::Code;
@@ -47,6 +48,23 @@ impl ArgError {
         Self { port: Some(port.into()), ..Self::new("", code, message) }
     }
 
+    /// The mistake that the file or folder `name` is missing, whose path starts in the folder `base`
+    /// of the workflow file. The help names the place.
+    pub fn missing_file(
+        path: impl Into<String>,
+        message: impl Into<String>,
+        base: &Path,
+        name: &str,
+    ) -> Self {
+        // In full, unlike a quoted text.
+        let place = escape(&place_of(&base.join(name)).display().to_string());
+        let help = match Path::new(name).is_absolute() {
+            true => format!("this is `{place}`"),
+            false => format!("paths are relative to the workflow file: this is `{place}`"),
+        };
+        Self::new(path, Code::MissingFile, message).help(help)
+    }
+
     /// Fails if there are mistakes.
     ///
     /// # Errors
@@ -91,5 +109,14 @@ impl ArgError {
                 error.help(format!("the columns are {}", names.join(", ")))
             }
         }
+    }
+}
+
+/// The absolute path without `..`, if the folder exists.
+fn place_of(path: &Path) -> PathBuf {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
     }
 }

@@ -71,9 +71,13 @@ pub trait BoundStep: Send + Sync + Debug {
     fn fact(&self) -> Option<Fact> {
         None
     }
-    /// The meaning of an empty result with non-empty inputs, for a step that should have rows: a
-    /// clause such as `no commit …`.
+    /// The meaning of an empty result, for a step that should have rows: a clause such as
+    /// `no commit …`.
     fn no_rows_means(&self) -> Option<String> {
+        None
+    }
+    /// The level and the method of the intervals in the table of a port, for readers of its numbers.
+    fn intervals(&self, _port: &str) -> Option<String> {
         None
     }
     /// Arguments that are allowed, and probably not what the user means.

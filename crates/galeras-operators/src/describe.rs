@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use galeras_base::prose::name_list;
+use galeras_base::prose::{intervals, name_list};
 use galeras_causal::tail::t_quantile;
 use galeras_causal::{
     clustered_interval, exact_clustered_interval, exact_interval, logit_interval, wilson_interval,
@@ -235,6 +235,18 @@ impl BoundStep for BoundDescribe {
     fn reads(&self, _: &str) -> Reads {
         let Args { columns, by, cluster, .. } = &self.args;
         Reads::Columns(columns.iter().chain(by).chain(cluster).cloned().collect())
+    }
+
+    fn intervals(&self, _: &str) -> Option<String> {
+        let Args { alpha, interval, cluster, .. } = &self.args;
+        let rates = match (interval, cluster) {
+            (RateInterval::Score, None) => "Wilson's",
+            (RateInterval::Score, Some(_)) => "of the logit",
+            (RateInterval::Exact, None) => "Clopper and Pearson's",
+            (RateInterval::Exact, Some(_)) => "Korn and Graubard's",
+        };
+        let method = format!("{rates} for rates, Student's t for other means");
+        Some(intervals(*alpha, &method, cluster.as_deref()))
     }
 
     fn lowering(&self) -> Lowering<'_> {

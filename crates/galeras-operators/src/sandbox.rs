@@ -94,13 +94,13 @@ impl SandboxArg {
         }
         for (at, path) in read.iter().enumerate().filter(|(_, path)| !base.join(path).exists()) {
             let message = format!("there is no file or folder `{path}`");
-            let error = ArgError::new(format!("sandbox.read[{at}]"), Code::MissingFile, message);
-            errors.push(error.help("paths are relative to the workflow file"));
+            let at = format!("sandbox.read[{at}]");
+            errors.push(ArgError::missing_file(at, message, base, path));
         }
         for (at, path) in write.iter().enumerate().filter(|(_, path)| !base.join(path).is_dir()) {
             let message = format!("there is no folder `{path}`");
-            let error = ArgError::new(format!("sandbox.write[{at}]"), Code::MissingFile, message);
-            errors.push(error.help("paths are relative to the workflow file"));
+            let at = format!("sandbox.write[{at}]");
+            errors.push(ArgError::missing_file(at, message, base, path));
         }
         errors
     }

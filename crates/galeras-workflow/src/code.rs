@@ -318,8 +318,8 @@ pub enum Code {
     MissingArgument,
     /// A file or folder that the workflow names cannot be read.
     ///
-    /// Paths are relative to the folder of the workflow file. Check the spelling, and that the
-    /// file is there and readable.
+    /// Paths are relative to the folder of the workflow file, and those in `--set` to the current
+    /// folder. Check the spelling, and that the file is there and readable.
     ///
     /// ```yaml
     /// with: { path: data/methods.parquet }

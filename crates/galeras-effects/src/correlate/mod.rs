@@ -22,7 +22,7 @@ use crate::columns::{LabelCodes, NONE, is_missing_text, label};
 use crate::shared_columns::{self as columns, Answer, NoNumber, found, reason_of, status_of};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
 use crate::words::{ci, left_out};
-use galeras_base::prose::{by_interval, count, four_digits, p_equals, thousands};
+use galeras_base::prose::{by_interval, count, four_digits, intervals, p_equals, thousands};
 use galeras_causal::{
     ColumnRef, Correlation, CorrelationMethod, clustered_correlation, correlation, dense,
 };
@@ -208,6 +208,11 @@ impl Analysis for CorrelateAnalysis {
     fn columns(&self) -> Vec<String> {
         let Args { outcomes, variables, by, cluster, .. } = &self.args;
         outcomes.iter().chain(variables).chain(by).chain(cluster).cloned().collect()
+    }
+
+    fn intervals(&self, _: &str) -> Option<String> {
+        let Args { alpha, cluster, .. } = &self.args;
+        Some(intervals(*alpha, "by Fisher's transformation", cluster.as_deref()))
     }
 
     async fn tables(

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use datafusion::dataframe::DataFrame;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use self::args::{Args, check};
+use self::args::{Args, Family, check};
 use self::tables::ResultTables;
 use crate::columns::{NONE, label, read_named_columns};
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
+use galeras_base::prose::intervals;
 use galeras_operator::columns::is_text;
 use galeras_operator::worker_threads::{on_thread, pool};
 use galeras_operator::{
@@ -81,6 +82,14 @@ impl MixedAnalysis {
 impl Analysis for MixedAnalysis {
     fn columns(&self) -> Vec<String> {
         self.numbers().into_iter().chain(self.labels()).collect()
+    }
+
+    fn intervals(&self, _: &str) -> Option<String> {
+        let method = match self.args.family {
+            Family::Normal => "Student's t, with Satterthwaite's degrees of freedom",
+            Family::Binomial => "normal",
+        };
+        Some(intervals(self.args.alpha, method, None))
     }
 
     async fn tables(

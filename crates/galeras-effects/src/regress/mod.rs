@@ -50,6 +50,7 @@ use self::frame::{DATA_POINT, REPOSITORY};
 use self::registration::RegisteredEstimates;
 use crate::checks::is_plain;
 use crate::step::{Analysis, BoundAnalysis, required, resolved};
+use galeras_base::prose::intervals;
 use galeras_operator::columns::is_text;
 use galeras_operator::worker_threads::{StopOnDrop, on_thread, pool};
 use galeras_operator::{
@@ -143,6 +144,16 @@ impl Analysis for RegressAnalysis {
         let origin = self.plan.origin.map(str::to_owned);
         let labels = labels.chain([&args.treatment]).cloned().chain(origin);
         labels.chain(self.plan.numbers()).collect()
+    }
+
+    fn intervals(&self, port: &str) -> Option<String> {
+        let args = &self.plan.args;
+        // The two one-sided tests of a margin.
+        let alpha = if port == "equivalence" { 2.0 * args.alpha } else { args.alpha };
+        let errors = args.standard_errors.map(|errors| format!(", standard errors {errors:?}"));
+        let method = format!("of one test each{}", errors.unwrap_or_default());
+        let cluster = args.cluster.as_ref().or(args.unit.as_ref());
+        Some(intervals(alpha, &method, cluster.map(String::as_str)))
     }
 
     async fn tables(

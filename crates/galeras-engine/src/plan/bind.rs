@@ -20,8 +20,8 @@ use galeras_operator::{
 use galeras_sql::session::{forget_tables, guarded};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Diagnostic, Diagnostics, From, Node, Reference, Scope, Severity, SourceSpan, Span, StepKind,
-    StepSpec, Text, quote,
+    Diagnostic, Diagnostics, From, Node, ParamType, Reference, Scope, Severity, SourceSpan, Span,
+    StepKind, StepSpec, Text, quote,
 };
 
 impl Expander {
@@ -209,7 +209,16 @@ impl Expander {
         let arguments = with.map(|node| (node, step.with.as_ref()));
         let place = error.port.as_deref().and_then(|port| port_span(step, port));
         let place = place.unwrap_or(step.name.span);
-        diagnostic_of(error, &site.workflow.source, arguments, place)
+        let diagnostic = diagnostic_of(error, &site.workflow.source, arguments, place);
+        match path_param(site, step, error) {
+            Some(name) => {
+                let help =
+                    error.help.as_deref().map_or_else(String::new, |help| format!("{help}; "));
+                let other = format!("`--set {name}=PATH` names another, from the current folder");
+                diagnostic.with_help(format!("{help}{other}"))
+            }
+            None => diagnostic,
+        }
     }
 
     /// A step that could not be bound, with the known part of its tables.
@@ -350,4 +359,16 @@ fn covers_unknown_key(diagnostics: &Diagnostics, site: &Site<'_>, step: &StepSpe
             && Arc::ptr_eq(&d.span.source, &site.workflow.source)
             && (step.span.start..step.span.end).contains(&d.span.start)
     })
+}
+
+/// The param whose value is the path of a missing file, if `--set` can change it.
+fn path_param<'a>(site: &Site<'a>, step: &StepSpec, error: &ArgError) -> Option<&'a str> {
+    if error.code != Code::MissingFile || !site.prefix.is_empty() {
+        return None;
+    }
+    let written = step.with.as_ref()?.at_pointer(&error.path)?.as_str()?.trim();
+    let expression = written.strip_prefix("${{")?.strip_suffix("}}")?.trim();
+    let param = site.workflow.param(expression.strip_prefix("params.")?)?;
+    matches!(param.ty, Some(ParamType::Path | ParamType::Repos))
+        .then_some(param.name.value.as_str())
 }

@@ -12,7 +12,8 @@ use galeras_base::terminal_escape::shell_word;
 use galeras_operator::{Consent, FullConsent, Registry};
 use galeras_workflow::code::Code;
 use galeras_workflow::{
-    Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span, parse_source,
+    Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span, did_you_mean, parse_source,
+    quote,
 };
 
 /// Settings of the command line for a workflow file.
@@ -182,7 +183,7 @@ pub(super) fn read_workflow(
         Err(problem) => {
             let source = Source::new(display, "");
             let problem = Diagnostic::error(Code::MissingFile, problem, &source, Span::new(0, 0));
-            diagnostics.push(problem.with_help("give the path of a workflow file"));
+            diagnostics.push(problem.with_help(nearby_workflows(file, display)));
             return None;
         }
     };
@@ -197,8 +198,59 @@ pub(super) fn read_workflow(
     Some((workflow?, base))
 }
 
+/// Suffixes of data and programs, which are often YAML by chance.
+const OTHER_FILES: [&str; 10] =
+    ["csv", "tsv", "jsonl", "ndjson", "parquet", "arrow", "gz", "zst", "py", "md"];
+
+/// The workflow files in a help.
+const LISTED_FILES: usize = 5;
+
+/// Names the workflow that a wrong path may mean, or those in its folder.
+fn nearby_workflows(file: &Path, display: &str) -> String {
+    let is_folder = file.is_dir();
+    let folder = match file.parent() {
+        _ if is_folder => file,
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let suffix = |name: &str| Path::new(name).extension().map(|suffix| suffix.to_owned());
+    let is_workflow = |name: &String| suffix(name).is_some_and(|s| s == "yaml" || s == "yml");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(is_workflow).collect();
+    names.sort_unstable();
+    let shown = |name: &str| {
+        let path = Path::new(display);
+        let path = if is_folder { path.join(name) } else { path.with_file_name(name) };
+        quote(&path.display().to_string())
+    };
+    let help = "give the path of a workflow file";
+    let stem = |name: &str| Path::new(name).file_stem().map(|stem| stem.to_owned());
+    let wanted = file.file_name().and_then(|name| name.to_str()).filter(|_| !is_folder);
+    let near = wanted.and_then(|wanted| {
+        let same =
+            |name: &&String| stem(name).is_some_and(|s| s == wanted || Some(s) == stem(wanted));
+        let same = names.iter().find(same).map(String::as_str);
+        same.or_else(|| did_you_mean(wanted, names.iter().map(String::as_str)))
+    });
+    match (near, names.as_slice()) {
+        (Some(near), _) => format!("did you mean {}?", shown(near)),
+        (None, []) => format!("{help}; `galeras init` writes one"),
+        (None, names) => {
+            let listed: Vec<String> =
+                names.iter().take(LISTED_FILES).map(|name| shown(name)).collect();
+            let more = if names.len() > LISTED_FILES { ", …" } else { "" };
+            format!("{help}, such as {}{more}", listed.join(", "))
+        }
+    }
+}
+
 fn read_text(file: &Path, named: bool) -> Result<String, String> {
     let shown = file.display();
+    let suffix = file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
+    if OTHER_FILES.contains(&suffix) && file.is_file() {
+        return Err(format!("{shown} is a .{suffix} file, not a workflow file"));
+    }
     let bytes = if named {
         small_file::read_named(file, MAX_TEXT_BYTES)
     } else {

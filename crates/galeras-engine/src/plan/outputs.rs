@@ -98,6 +98,10 @@ impl Expander {
             _ => (None, None),
         };
         let input = input?;
+        let format = match format {
+            OutputFormat::Paper(paper) => OutputFormat::Paper(self.captioned(paper, &input)),
+            other => other,
+        };
         if let OutputFormat::Picture { column, .. } = &format
             && output.column.is_none()
             && !has_svg(Some(&input))
@@ -127,6 +131,23 @@ impl Expander {
         let place = SourceSpan::new(source, output.path.span);
         let show = output.show;
         Some(PlannedOutput { name, input, path, format, shape, min_rows, max_rows, show, place })
+    }
+}
+
+impl Expander {
+    /// A table for a paper. The caption of one with intervals explains them, unless the author wrote
+    /// another.
+    fn captioned(&self, paper: PaperTable, input: &Input) -> PaperTable {
+        let has_ends = match paper.columns.as_slice() {
+            [] => input.schema.field("ci_low").is_some(),
+            columns => columns.iter().any(|column| column == "ci_low"),
+        };
+        let table = input.tables.first().filter(|_| has_ends && paper.caption.is_none());
+        let step = table.and_then(|table| Some((table, self.steps.get(table.step)?)));
+        match step.and_then(|(table, planned)| planned.step.intervals(table.port)) {
+            Some(words) => PaperTable { caption: Some(words), ..paper },
+            None => paper,
+        }
     }
 }
 

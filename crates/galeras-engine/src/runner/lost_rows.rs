@@ -49,6 +49,9 @@ pub(super) async fn tell_lost_rows(
 
 /// Each step that lost the last row of an output, expected rows, or rejected all of them.
 ///
+/// An output with rows that were all made from empty tables, such as the mean of no values, counts
+/// as empty. Those of a query do not: it may count what should not be there.
+///
 /// Outputs that may be empty are left out: all with `allow_empty`, those with `rows: { min: 0 }`, an
 /// empty port `rejects`, and everything computed from it.
 pub(super) fn lost_rows<'a>(
@@ -57,16 +60,17 @@ pub(super) fn lost_rows<'a>(
     allow_empty: bool,
 ) -> Vec<LostRows<'a>> {
     let mut empty: Vec<LostRows<'_>> = Vec::new();
+    let tables = EmptyTables::of(plan, done);
     for output in &plan.outputs {
         let rejects = |table: &TableRef| table.port == REJECTS;
         if allow_empty
-            || rows(done, &output.input) != Some(0)
+            || !tables.has_input(&output.input)
             || output.min_rows == Some(0)
             || output.input.tables.iter().all(rejects)
         {
             continue;
         }
-        let Some(lost) = output.input.tables.first().and_then(|t| lost_at(plan, done, t)) else {
+        let Some(lost) = output.input.tables.first().and_then(|t| lost_at(plan, &tables, t)) else {
             continue;
         };
         match empty.iter_mut().find(|(known, _)| *known == lost) {
@@ -92,17 +96,47 @@ pub(super) fn lost_rows<'a>(
 
 /// The step that lost the last row on the way to an empty table; `None` if it was expected to be
 /// empty.
-fn lost_at(plan: &Plan, done: &StepManifests, table: &TableRef) -> Option<EmptyPort> {
+fn lost_at(plan: &Plan, empty: &EmptyTables<'_>, table: &TableRef) -> Option<EmptyPort> {
     let (mut step, mut port) = (table.step, table.port);
     loop {
         let inputs = &plan.steps[step].inputs;
-        let empty = || inputs.iter().filter(|input| rows(done, input) == Some(0));
-        let next = empty().find_map(|input| input.tables.iter().find(|t| t.port != REJECTS));
+        let without = || inputs.iter().filter(|input| empty.has_input(input));
+        let next = without().find_map(|input| input.tables.iter().find(|t| t.port != REJECTS));
         match next {
             Some(table) => (step, port) = (table.step, table.port),
-            None if !inputs.is_empty() && empty().count() == inputs.len() => return None,
+            None if !inputs.is_empty() && without().count() == inputs.len() => return None,
             None => return Some(EmptyPort { step, port }),
         }
+    }
+}
+
+/// The tables without a row that was made from data.
+struct EmptyTables<'a> {
+    done: &'a StepManifests,
+    /// True for the steps that read tables, all of them empty. A step comes after its inputs.
+    made_from_none: Vec<bool>,
+}
+
+impl<'a> EmptyTables<'a> {
+    fn of(plan: &Plan, done: &'a StepManifests) -> Self {
+        let mut empty = Self { done, made_from_none: Vec::with_capacity(plan.steps.len()) };
+        for step in &plan.steps {
+            let reads_none = step.inputs.iter().all(|input| empty.has_input(input));
+            // A query may count the rows that break a rule: its 0 is a result.
+            let counts = step.operator.descriptor().name == "sql"
+                && step.inputs.iter().any(|input| rows(done, input) == Some(0));
+            empty.made_from_none.push(!step.inputs.is_empty() && reads_none && !counts);
+        }
+        empty
+    }
+
+    fn has_input(&self, input: &Input) -> bool {
+        let is_empty = |table: &TableRef| {
+            let made_from_none = self.made_from_none.get(table.step).is_some_and(|none| *none);
+            let stored = artifact(self.done, table.step, table.port);
+            stored.is_some_and(|stored| stored.rows == 0 || made_from_none)
+        };
+        input.tables.iter().all(is_empty)
     }
 }
 
@@ -123,41 +157,20 @@ fn event(
     outputs: &[&PlannedOutput],
 ) -> RunEvent {
     let planned = &plan.steps[lost.step];
-    let name = match lost.port {
-        MAIN => planned.name.clone(),
-        port => format!("{}.{port}", planned.name),
-    };
-    let read = rows_read(plan, done, lost.step);
-    let rejected = artifact(done, lost.step, REJECTS).filter(|table| table.rows > 0);
-    let rejected = rejected.map(|table| RejectedRows {
-        port: format!("{}.{REJECTS}", planned.name),
-        rows: table.rows,
-    });
     let mut message = match outputs {
         [] => String::new(),
-        [one] => format!("no rows in the output {}: ", quote(&one.name)),
         [first, rest @ ..] => {
-            let more = if rest.len() == 1 { "" } else { "s" };
-            let (first, rest) = (quote(&first.name), rest.len());
-            format!("no rows in the output {first} and {rest} other{more}: ")
+            // A mean of no values is a row.
+            let made = if rows(done, &first.input) == Some(0) { "in" } else { "to compute" };
+            let more = match rest.len() {
+                0 => String::new(),
+                1 => " and 1 other".to_string(),
+                more => format!(" and {more} others"),
+            };
+            format!("no rows {made} the output {}{more}: ", quote(&first.name))
         }
     };
-    message += &match read {
-        0 if outputs.is_empty() => format!("step {} made no rows", quote(&name)),
-        0 => format!("step {} made none", quote(&name)),
-        1 => format!("step {} read 1 row and gave none", quote(&name)),
-        _ => format!("step {} read {} rows and gave none", quote(&name), count(read)),
-    };
-    if let Some(rejected) = &rejected {
-        let (port, rows) = (quote(&rejected.port), rejected.rows);
-        message += &match rows {
-            1 => format!("; {port} has 1 row, with the reason"),
-            _ => format!("; {port} has {} rows, with the reasons", count(rows)),
-        };
-    }
-    if let (MAIN, None, Some(words)) = (lost.port, &rejected, planned.step.no_rows_means()) {
-        message += &format!("; {words}");
-    }
+    message += &cause(plan, done, lost, if outputs.is_empty() { "no rows" } else { "none" });
     if !outputs.is_empty() {
         message +=
             "; an output with `rows: { min: 0 }` may be empty, and with --allow-empty all may";
@@ -166,10 +179,53 @@ fn event(
         step: planned.name.clone(),
         port: lost.port.to_string(),
         outputs: outputs.iter().map(|output| output.name.clone()).collect(),
-        read,
-        rejected,
+        read: rows_read(plan, done, lost.step),
+        rejected: rejected_rows(plan, done, lost.step),
         message,
     }
+}
+
+fn rejected_rows(plan: &Plan, done: &StepManifests, step: usize) -> Option<RejectedRows> {
+    let table = artifact(done, step, REJECTS).filter(|table| table.rows > 0)?;
+    let port = format!("{}.{REJECTS}", plan.steps[step].name);
+    Some(RejectedRows { port, rows: table.rows })
+}
+
+/// How a step lost the last row, in words; `none` are those for the result of a source.
+fn cause(plan: &Plan, done: &StepManifests, lost: EmptyPort, none: &str) -> String {
+    let planned = &plan.steps[lost.step];
+    let name = match lost.port {
+        MAIN => quote(&planned.name),
+        port => quote(&format!("{}.{port}", planned.name)),
+    };
+    let mut message = match rows_read(plan, done, lost.step) {
+        0 => format!("step {name} made {none}"),
+        1 => format!("step {name} read 1 row and gave none"),
+        read => format!("step {name} read {} rows and gave none", count(read)),
+    };
+    match rejected_rows(plan, done, lost.step) {
+        Some(RejectedRows { port, rows: 1 }) => {
+            message += &format!("; {} has 1 row, with the reason", quote(&port));
+        }
+        Some(RejectedRows { port, rows }) => {
+            let (port, rows) = (quote(&port), count(rows));
+            message += &format!("; {port} has {rows} rows, with the reasons");
+        }
+        None if lost.port == MAIN => {
+            let words = planned.step.no_rows_means();
+            message += &words.map_or_else(String::new, |words| format!("; {words}"));
+        }
+        None => {}
+    }
+    message
+}
+
+/// Why a step has an input without rows, which may be why it failed; `None` if it has none.
+pub(super) fn empty_input(plan: &Plan, done: &StepManifests, step: usize) -> Option<String> {
+    let empty = EmptyTables::of(plan, done);
+    let input = plan.steps[step].inputs.iter().find(|input| empty.has_input(input))?;
+    let lost = lost_at(plan, &empty, input.tables.first()?)?;
+    Some(format!("an input is empty: {}", cause(plan, done, lost, "no rows")))
 }
 
 /// The version of the check. Increase it when the same tables give another answer.

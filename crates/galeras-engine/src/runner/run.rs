@@ -17,6 +17,7 @@ use super::history::RunHistory;
 use super::input::input_size;
 use super::key::{StepManifests, step_key};
 use super::lookup::{Lookup, UnsoundFiles, lookup, reason_to_run, retry_reason, unfit};
+use super::lost_rows::empty_input;
 use super::output::{OutputOptions, OutputWriter};
 use super::progress::RunProgress;
 use super::remote::{Fetched, Remote};
@@ -329,7 +330,11 @@ impl Runner {
             Ok(manifest) => Arc::new(manifest),
             Err(error) => {
                 summary.status = StepStatus::Failed;
-                summary.detail = Some(error.explained());
+                let mut detail = error.explained();
+                if let Some(cause) = empty_input(&self.plan, &locked(&self.results), i) {
+                    detail = format!("{detail}\n{cause}");
+                }
+                summary.detail = Some(detail);
                 debug!("failed: {error}");
                 let failure = match &error {
                     _ if error.is_interruption() => RunStatus::Interrupted,

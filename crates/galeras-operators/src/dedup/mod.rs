@@ -288,10 +288,11 @@ fn check_tokenizer(
         let message = "`keywords: drop` goes with `tokens: word`";
         errors.push(ArgError::new("keywords", Code::ConflictingArguments, message));
     }
-    let path = cx.base.join(args.tokenizer_file.as_ref()?);
+    let name = args.tokenizer_file.as_ref()?;
+    let path = cx.base.join(name);
     if !path.is_file() {
-        let message = format!("there is no file {}", path.display());
-        errors.push(ArgError::new("tokenizer_file", Code::MissingFile, message));
+        let message = format!("there is no file `{name}`");
+        errors.push(ArgError::missing_file("tokenizer_file", message, &cx.base, name));
     } else if (args.tokens, given) == (Tokens::Bpe, 1)
         && let Err(error) = read_model(&path)
     {

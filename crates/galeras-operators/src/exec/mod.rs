@@ -109,8 +109,12 @@ impl TypedOperator for ExecOperator {
         for (at, name) in args.files.iter().enumerate() {
             if !cx.base.join(name).is_file() {
                 let message = format!("there is no file `{name}`");
-                let error = ArgError::new(format!("files[{at}]"), Code::MissingFile, message);
-                errors.push(error.help("paths are relative to the workflow file"));
+                errors.push(ArgError::missing_file(
+                    format!("files[{at}]"),
+                    message,
+                    &cx.base,
+                    name,
+                ));
             }
         }
         errors.extend(args.sandbox.check(&cx.base));

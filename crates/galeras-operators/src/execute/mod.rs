@@ -100,8 +100,12 @@ impl TypedOperator for ExecuteOperator {
         for (at, name) in args.files.iter().enumerate() {
             if !cx.base.join(name).exists() {
                 let message = format!("there is no file or folder `{name}`");
-                let error = ArgError::new(format!("files[{at}]"), Code::MissingFile, message);
-                errors.push(error.help("paths are relative to the workflow file"));
+                errors.push(ArgError::missing_file(
+                    format!("files[{at}]"),
+                    message,
+                    &cx.base,
+                    name,
+                ));
             }
         }
         match limits {

@@ -86,8 +86,7 @@ impl TypedOperator for MethodsOperator {
                 let path = cx.base.join(name);
                 if !path.is_dir() {
                     let message = format!("there is no folder `{name}`");
-                    let error = ArgError::new("dir", Code::MissingFile, message);
-                    return Err(one(error.help("paths are relative to the workflow file")));
+                    return Err(one(ArgError::missing_file("dir", message, &cx.base, name)));
                 }
                 Origin::Folder { name: name.clone(), path }
             }
@@ -157,6 +156,11 @@ impl BoundStep for BoundMethods {
                 vec![Demand::new("dir", Access::Read { path: path.clone() })]
             }
         }
+    }
+
+    fn no_rows_means(&self) -> Option<String> {
+        let files = self.source.files().ok()?;
+        if files.is_empty() { self.source.nothing_matched().ok() } else { None }
     }
 
     fn work_unit(&self) -> &'static str {

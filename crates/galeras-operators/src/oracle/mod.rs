@@ -169,8 +169,7 @@ impl TypedOperator for OracleOperator {
         }
         let missing = |at: &str, what: &str, name: &str| {
             let message = format!("there is no {what} `{name}`");
-            let error = ArgError::new(at, Code::MissingFile, message);
-            error.help("paths are relative to the workflow file")
+            ArgError::missing_file(at, message, &cx.base, name)
         };
         if let Some(root) = args.root.as_ref().filter(|root| !cx.base.join(root).is_dir()) {
             errors.push(missing("root", "folder", root));

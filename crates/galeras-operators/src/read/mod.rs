@@ -126,8 +126,7 @@ impl Operator for ReadOperator {
                     if !file.is_file() {
                         let what = if file.is_dir() { "is a folder" } else { "does not exist" };
                         let message = format!("the file `{path}` {what}");
-                        let error = ArgError::new("path", Code::MissingFile, message);
-                        return Err(one(error.help("paths are relative to the workflow file")));
+                        return Err(one(ArgError::missing_file("path", message, &cx.base, path)));
                     }
                     ("path", path.clone(), file)
                 }

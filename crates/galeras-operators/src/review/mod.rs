@@ -159,9 +159,9 @@ fn read_ratings(
     let place = cx.base.join(path);
     if !place.exists() {
         let message = format!("the folder {} does not exist", quote(path));
-        let error = ArgError::new("ratings", Code::MissingFile, message);
-        let help =
-            "make it, empty, if nobody has rated yet; paths are relative to the workflow file";
+        let error = ArgError::missing_file("ratings", message, &cx.base, path);
+        let place = error.help.as_deref().unwrap_or_default();
+        let help = format!("make it, empty, if nobody has rated yet; {place}");
         errors.push(error.help(help));
         return (Some(place), Ratings::default());
     }

@@ -117,6 +117,17 @@ fn unknown_column(
     let near = did_you_mean(name, known.iter().copied());
     let error = ArgError::unknown_column(text.path, name, known.iter().copied());
     let mut error = at_word(error, word);
+    let is_capital = near.is_some_and(|near| near.to_lowercase() == name);
+    if let Some(word) = word.filter(|word| word.compared && !word.quoted && !is_capital) {
+        let (value, comparison) = as_text(text.sql, words, word);
+        let columns = error.help.take().unwrap_or_default();
+        let help = match near {
+            Some(_) => format!("{columns} A text is written `{comparison}`"),
+            None => format!("a text is written `{comparison}`; {columns}"),
+        };
+        let error = error.help(help);
+        return if near.is_some() { error } else { error.instead(value) };
+    }
     if let (Some(near), Some(word)) = (near, word) {
         let meant = written(near);
         if near != meant {
@@ -133,6 +144,20 @@ fn unknown_column(
         error = error.help(format!("double quotes are for columns; a text is written {text}"));
     }
     error
+}
+
+/// The word as a text of SQL, alone and with the column it is compared with.
+fn as_text(sql: &str, words: &[SqlWord], word: &SqlWord) -> (String, String) {
+    let value = format!("'{}'", word.written);
+    let before = words.iter().rfind(|before| before.at.end <= word.at.start);
+    let sign = before.map(|before| sql[before.at.end..word.at.start].trim());
+    let comparison = match (before, sign) {
+        (Some(column), Some(sign @ ("=" | "==" | "<>" | "!="))) => {
+            format!("{} {sign} {value}", &sql[column.at.clone()])
+        }
+        _ => value.clone(),
+    };
+    (value, comparison)
 }
 
 fn unknown_function(text: &SqlText<'_>, words: &[SqlWord], name: &str) -> ArgError {
@@ -322,6 +347,8 @@ struct SqlWord {
     called: bool,
     /// True if it names a value: it follows `AS`.
     alias: bool,
+    /// True if something is compared with it: it follows a sign or `LIKE`, or is in the list of `IN`.
+    compared: bool,
     /// The name before its dot.
     qualifier: Option<String>,
     /// True if it is a keyword of SQL, in any role.
@@ -360,6 +387,16 @@ fn words(sql: &str) -> Vec<SqlWord> {
             (Some(Token::Period), Some(Token::Word(table))) => Some(name(table)),
             _ => None,
         };
+        let mut earlier = tokens[..i].iter().rev().map(|t| &t.token);
+        let compared = match before(1) {
+            Some(Token::Eq | Token::DoubleEq | Token::Neq) => true,
+            Some(Token::Word(w)) => matches!(w.keyword, Keyword::LIKE | Keyword::ILIKE),
+            _ => {
+                let bracket = earlier.find(|t| matches!(t, Token::LParen | Token::RParen));
+                matches!(bracket, Some(Token::LParen))
+                    && matches!(earlier.next(), Some(Token::Word(w)) if w.keyword == Keyword::IN)
+            }
+        };
         words.push(SqlWord {
             name: name(word),
             written: word.value.clone(),
@@ -367,6 +404,7 @@ fn words(sql: &str) -> Vec<SqlWord> {
             at: start..start + length,
             called: matches!(next, Some(Token::LParen)),
             alias: matches!(before(1), Some(Token::Word(w)) if w.keyword == Keyword::AS),
+            compared,
             qualifier,
             keyword: word.keyword != Keyword::NoKeyword,
         });
@@ -475,6 +513,26 @@ mod tests {
                 "SELECT size FROM input WHERE path = \"a.py\"",
                 "\"a.py\"",
                 "double quotes are for columns; a text is written 'a.py'",
+            ),
+            (
+                "SELECT size FROM input WHERE path = timeout",
+                "timeout",
+                "a text is written `path = 'timeout'`; the columns are size, path, Repo",
+            ),
+            (
+                "SELECT size FROM input WHERE path IN ('a', timeout)",
+                "timeout",
+                "a text is written `'timeout'`; the columns are size, path, Repo",
+            ),
+            (
+                "SELECT size FROM input WHERE path <> Sized AND path IN ('a')",
+                "Sized",
+                "did you mean `size`? A text is written `path <> 'Sized'`",
+            ),
+            (
+                "SELECT size FROM input WHERE path IN ('a') AND timeout",
+                "timeout",
+                "the columns are size, path, Repo",
             ),
             (
                 "SELECT size(path) FROM input",

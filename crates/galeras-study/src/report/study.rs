@@ -173,7 +173,9 @@ async fn planned(
             let limit = section.limit.unwrap_or(TABLE_ROWS);
             let mut block = block(surveyed, name, input, &section.columns, limit).await?;
             block.title = heading;
-            block.caption = caption(String::new());
+            if let Some(given) = &section.caption {
+                block.caption = format!("{given} {}", block.caption).trim_end().to_string();
+            }
             vec![Section::Table(block)]
         }
         PlannedPart::Table(TableView::Rows, name, input) => {

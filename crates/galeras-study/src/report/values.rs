@@ -76,7 +76,8 @@ pub(super) fn data_type(field: &Field) -> String {
     format!("{}{mark}", type_name(field.data_type()))
 }
 
-/// The first rows of a table, with these columns or every column that is not binary.
+/// The first rows of a table, with these columns or every column that is not binary. The caption
+/// explains its intervals.
 pub(super) async fn block(
     surveyed: &Surveyed,
     name: &str,
@@ -101,8 +102,12 @@ pub(super) async fn block(
         None => described(field),
     };
     let head: Vec<TableColumn> = chosen.iter().map(about).collect();
+    let first = input.tables.first().filter(|_| head.iter().any(|column| column.name == "ci_low"));
+    let intervals =
+        first.and_then(|table| surveyed.plan.steps[table.step].step.intervals(table.port));
     Ok(TableBlock {
         choice: order_words(input),
+        caption: intervals.unwrap_or_default(),
         ..table_block(name, head, &rows(df).await?, surveyed.rows(input))
     })
 }
