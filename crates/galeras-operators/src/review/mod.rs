@@ -160,8 +160,8 @@ fn read_ratings(
     if !place.exists() {
         let message = format!("the folder {} does not exist", quote(path));
         let error = ArgError::missing_file("ratings", message, &cx.base, path);
-        let place = error.help.as_deref().unwrap_or_default();
-        let help = format!("make it, empty, if nobody has rated yet; {place}");
+        let where_it_is = error.help.as_deref().unwrap_or_default();
+        let help = format!("make it, empty, if nobody has rated yet; {where_it_is}");
         errors.push(error.help(help));
         return (Some(place), Ratings::default());
     }
