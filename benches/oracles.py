@@ -81,12 +81,16 @@ outputs:
 %(outputs)s"""
 LIBRARY = "  methods: { op: methods, with: { corpus: python-stdlib } }"
 OWN_LIBRARY = """\
+  all: { op: methods, with: { dir: %(folder)s } }
   methods:
-    op: methods
+    op: sql
+    from: all
     with:
-      dir: %(folder)s
-      include: ["*.py", "{collections,concurrent,email,html,http,importlib,json,logging}/*.py",
-        "{unittest,urllib,xml,zipfile}/**/*.py"]"""
+      query: "SELECT * FROM input WHERE regexp_like(path, '^(%(packages)s)[^/]+[.]py$')"
+      key: [id]"""
+PACKAGES = (
+    "collections concurrent email html http importlib json logging unittest urllib xml zipfile"
+)
 # Tests of the library's parts in Python: not those of processes, sockets, threads and files.
 TESTS = """abstract_numbers argparse ast base64 bisect calendar cmd code codecs codeop collections
 colorsys configparser copy csv dataclasses datetime decimal difflib dis enum fnmatch fractions
@@ -181,7 +185,8 @@ def own_library(python: Path) -> tuple:
     scripts = [f"test/test_{name}{end}" for name in TESTS for end in (".py", "/test_*.py")]
     values = {"root": str(folder), "python": str(python.absolute()), "scripts": scripts}
     oracle = "".join(f", {name}: {json.dumps(value)}" for name, value in values.items())
-    return OWN_LIBRARY % {"folder": json.dumps(str(folder))}, oracle
+    packages = f"({'|'.join(PACKAGES.split())})/([a-z]+/)*|"
+    return OWN_LIBRARY % {"folder": json.dumps(str(folder)), "packages": packages}, oracle
 
 
 def library(args, work, verdict):
