@@ -261,6 +261,8 @@ fn tests_that_are_wrong_are_no_verdict() {
         ("unknown module", "def f(x): return 1", "import no_such_module\nassert f(1) == 1"),
         ("what decides", "def f(g): return g('1')", "assert f(eval) == 1"),
         ("worn object", "def f(x): return 1", "class P: pass\nassert f(P()) == 1"),
+        ("a list of tests", "def f(x): return 1", r#"["assert f(1) == 2", "assert f(2) == 2"]"#),
+        ("empty", "def f(x): return 1", ""),
     ];
     let project = Project::new(WORKFLOW).with("answers.jsonl", rows(all)).ran();
     assert!(project.rows("executed").is_empty());
@@ -272,6 +274,8 @@ fn tests_that_are_wrong_are_no_verdict() {
         "no_such_module",
         "tests cannot give a builtin_function_or_method to the answer",
         "tests cannot give a P to the answer",
+        "no test ran",
+        "no test ran",
     ];
     for (row, words) in rejects.iter().zip(words) {
         assert_eq!(row["rule"], "tests", "{row}");

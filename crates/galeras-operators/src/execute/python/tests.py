@@ -257,7 +257,11 @@ class Tests:
             if self.called:
                 return ["failed", 0, total, "no assertion was reached"]
             return ["invalid", 0, total, "no test ran: call the function that has them"]
-        if marks.count + units and not self.used:
+        if not self.used and not marks.names | marks.owners:
+            # Such as a list of tests, written as a list of texts.
+            advice = "join a list of tests with `join`"
+            return ["invalid", 0, total, f"no test ran: the tests are only values; {advice}"]
+        if not self.used:
             return ["failed", 0, total, "the tests use nothing of the program"]
         return ["passed", total, total, None]
 
