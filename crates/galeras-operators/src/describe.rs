@@ -46,8 +46,8 @@ struct Args {
     #[serde(default = "five_percent")]
     #[schemars(range(min = 0.0, max = 1.0))]
     alpha: f64,
-    /// The interval of a rate, and of a mean of values from 0 to 1: `score`, or `exact`, which never
-    /// covers less than 1 - alpha.
+    /// The interval of a rate, and of a mean of values from 0 to 1: `score`, or `exact`, which
+    /// covers at least 1 - alpha if rows are independent.
     #[serde(default, skip_serializing_if = "RateInterval::is_score")]
     interval: RateInterval,
 }
