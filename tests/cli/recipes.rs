@@ -256,7 +256,9 @@ fn steps_of_other_pages_fit_the_tables_that_the_pages_describe() {
     let testbed =
         json!({"code": "def f():\n    return 1\n", "random_cut": "def f():", "fun_name": "f"});
     let read = |name: &str| format!("  {name}: {{ op: read, with: {{ path: data.jsonl }} }}\n");
-    let asked = read("testbed") + &indented(block(MODELS, "yaml").lines());
+    let (_, baselines) = MODELS.split_once("## Add baselines").unwrap();
+    let asked = [block(MODELS, "yaml"), block(baselines, "yaml")];
+    let asked = read("testbed") + &indented(asked.iter().flat_map(|steps| steps.lines()));
     let prompts =
         "  prompts: { op: prompt, from: testbed, with: { treatments: { a: '{{ code }}' } } }\n";
     let matrices = read("testbed") + prompts + &steps(WORKFLOW_FILE, 1);
