@@ -25,7 +25,7 @@ pub fn requests_text(asked: &StepRequests) -> String {
             None => "those written not limited".into(),
         };
         parts.push(format!("at most {read} tokens read, {written}"));
-        parts.push(cost(asked.usd));
+        parts.push(cost(asked.usd, asked.completion_tokens));
     }
     parts.join(", ")
 }
@@ -70,10 +70,12 @@ fn addressed(requests: Option<u64>, whom: &str) -> String {
     }
 }
 
-fn cost(usd: Option<Usd>) -> String {
-    match usd {
-        Some(usd) => format!("at most {}", usd.rounded_up()),
-        None => "at a cost that is not known without `price` and `max_tokens`".into(),
+/// The maximum cost of answers with at most so many tokens.
+fn cost(usd: Option<Usd>, completion_tokens: Option<u64>) -> String {
+    match (usd, completion_tokens) {
+        (Some(usd), _) => format!("at most {}", usd.rounded_up()),
+        (None, Some(_)) => "at a cost that is not known without `price`".into(),
+        (None, None) => "at a cost that is not known without `price` and `max_tokens`".into(),
     }
 }
 
@@ -91,7 +93,9 @@ impl ReportLines {
         }
         let clause = |(whom, asked): (&String, &Vec<&StepRequests>)| {
             let requests = sum(asked.iter().map(|asked| asked.requests), u64::saturating_add);
-            let cost = cost(sum(asked.iter().map(|asked| asked.usd), Usd::plus));
+            let usd = sum(asked.iter().map(|asked| asked.usd), Usd::plus);
+            let written = asked.iter().map(|asked| asked.completion_tokens);
+            let cost = cost(usd, sum(written, u64::saturating_add));
             match requests {
                 Some(_) => format!("{}, {cost}", addressed(requests, whom)),
                 None => addressed(None, whom),
@@ -102,7 +106,7 @@ impl ReportLines {
             let requests = sum(steps.iter().map(|asked| asked.requests), u64::saturating_add);
             let usd = sum(steps.iter().map(|asked| asked.usd), Usd::plus);
             if let (Some(requests), Some(_)) = (requests, usd) {
-                clauses.push(format!("in all {}, {}", number(requests), cost(usd)));
+                clauses.push(format!("in all {}, {}", number(requests), cost(usd, None)));
             }
         }
         let answered = steps.iter().map(|asked| asked.answered).fold(0, u64::saturating_add);
@@ -210,6 +214,9 @@ mod tests {
     fn what_is_not_known_is_not_made_up() {
         let text = lines(&[asked("gen", "a", Some(3), None)], &[]);
         assert!(text.contains("3 requests to a at"), "{text}");
+        assert!(text.contains("not known without `price`;"), "{text}");
+        let endless = StepRequests { completion_tokens: None, ..asked("gen", "a", Some(3), None) };
+        let text = lines(&[endless], &[]);
         assert!(text.contains("not known without `price` and `max_tokens`"), "{text}");
         let text = requests_text(&asked("gen", "a", None, None));
         assert!(
