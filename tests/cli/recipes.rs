@@ -177,6 +177,14 @@ fn problems_in_json_lines_become_pass_at_k() {
     assert_eq!(api.take().len(), 3);
     let row = row_of(&project, "problems/table.csv");
     assert_eq!((&*row["column"], &*row["n"], &*row["mean"]), ("pass_at_k", "1", "1.0"));
+    // Tests in a list, as the page joins them.
+    let joined = "tests: \"{{ tests | join('\\n') }}\"";
+    assert!(JSONL.contains(joined));
+    project.edit("problems.jsonl", r#""assert double(3) == 6\n""#, r#"["assert double(3) == 6"]"#);
+    project.change("tests: utf8", "tests: list<utf8>");
+    project.change("tests: \"{{ tests }}\"", joined);
+    project.run_file("w.yaml", &["samples=3", "k=2"]).exits(0);
+    assert_eq!(&*row_of(&project, "problems/table.csv")["mean"], "1.0");
     // A solution that fails its tests ends the run.
     project.edit("problems.jsonl", "return 2 * x", "return 3 * x");
     project.run_file("w.yaml", &["samples=3", "k=2"]).exits(3);
