@@ -54,8 +54,15 @@ class Method:
         tree = ast.fix_missing_locations(ast.Module(body, []))
         code = compile(tree, file, "exec", dont_inherit=True)
         for name in [*self.classes, self.name]:
-            code = next(part for part in code.co_consts if getattr(part, "co_name", None) == name)
+            code = inner_code(code, name)
         return code
+
+
+def inner_code(code, name):
+    """The code object of a class or function, which may have type parameters."""
+    parts = {getattr(part, "co_name", None): part for part in code.co_consts}
+    generic = parts.get(f"<generic parameters of {name}>")
+    return parts[name] if generic is None else inner_code(generic, name)
 
 
 def methods_of(tree, wanted):
@@ -245,7 +252,7 @@ def mutants_of(method, file, seed, most):
         try:
             code = marshal.dumps(method.code(file, method.bare))
             text = ast.unparse(method.bare)
-        except (SyntaxError, ValueError, StopIteration, RecursionError):
+        except (SyntaxError, ValueError, KeyError, RecursionError):
             continue
         finally:
             put(old)
