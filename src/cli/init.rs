@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::context::{Exit, Failure, cannot_write, fail, print};
+use super::context::{Exit, Failure, cannot_write, check_local, fail, print};
 use super::ops::QUICKSTART;
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
@@ -121,6 +121,7 @@ fn ignored(workflow: &str) -> Vec<String> {
 }
 
 pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
+    check_local(&args.dir)?;
     let text = starter(args.template);
     let file = args.dir.join(NAME);
     if args.dir.is_file() {
