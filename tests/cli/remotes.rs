@@ -351,7 +351,7 @@ fn a_workflow_names_its_remote() {
 }
 
 #[test]
-fn what_is_no_store_gets_nothing_and_a_file_that_is_read_is_not_replaced() {
+fn a_place_that_is_not_a_store_gets_nothing_and_a_file_that_is_read_stays() {
     let (project, ..) = pushed();
     for (place, words) in [
         ("host:/store", "SSH and Git"),

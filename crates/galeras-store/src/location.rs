@@ -117,7 +117,7 @@ fn folder(location: &str) -> Result<StoreLocation> {
         }
         _ => return Ok(StoreLocation::Folder(path.into())),
     };
-    // What is before an @ may be a password.
+    // The text before an @ may be a password.
     let place = location.rsplit('@').next().unwrap_or(location);
     Err(unsupported(place, problem))
 }
