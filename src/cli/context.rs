@@ -77,6 +77,7 @@ pub(super) async fn plan_into(
     consent: Arc<dyn Consent>,
     out: &Path,
 ) -> Result<(Option<Plan>, Diagnostics), Failure> {
+    check_local(out)?;
     let StorePlaces { downloads, guarded } = StorePlaces::of(cache)?;
     let settings = PlanSettings {
         set,

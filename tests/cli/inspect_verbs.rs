@@ -99,6 +99,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("show w.yaml table -o https://example.org/x.csv", &["is a URL; give a path of this machine"]),
     ("export w.yaml table -o hf://me/set", &["is a URL; give a path of this machine"]),
     ("export w.yaml table -o set --exclude a/b/c", &["`a/b/c` is neither OWNER nor OWNER/REPO"]),
+    ("plan w.yaml --out s3://bucket/x", &["is a URL; give a path of this machine"]),
     ("ops filter", &["there is no `filter`; `validate` keeps the rows"]),
     ("schema plot", &["there is no `plot`; `figure` draws"]),
     ("init ~/study", &["only a shell knows it", "write $HOME"]),

@@ -357,7 +357,7 @@ fn a_place_that_is_not_a_store_gets_nothing_and_a_file_that_is_read_stays() {
         ("host:/store", "SSH and Git"),
         ("git@host:owner/store.git", "SSH and Git"),
         ("~/store", "write $HOME"),
-        ("data.csv", "it is a file"),
+        ("data.csv", "it is not a folder"),
     ] {
         for verb in ["push", "pull"] {
             let told = project.run(&[verb, "w.yaml", "--remote", place]).exits(4);

@@ -102,8 +102,8 @@ impl StoreLocation {
 /// sent elsewhere would end in a new folder of that name.
 fn folder(location: &str) -> Result<StoreLocation> {
     let path = Path::new(location);
-    if path.is_file() {
-        return Err(unsupported(location, "it is a file"));
+    if path.exists() && !path.is_dir() {
+        return Err(unsupported(location, "it is not a folder"));
     }
     let first = location.split('/').next().unwrap_or(location);
     let problem = match first {
@@ -205,7 +205,7 @@ mod tests {
     fn a_file_and_the_folder_of_a_server_or_of_a_user_are_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         for (wrong, told) in [
-            (file.path().to_str().unwrap(), "it is a file"),
+            (file.path().to_str().unwrap(), "it is not a folder"),
             ("host:/store", "begins with ./"),
             ("git@github.com:owner/store.git", "SSH and Git"),
             ("~/store", "write $HOME"),
