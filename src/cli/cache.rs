@@ -66,7 +66,7 @@ pub(crate) struct GcArgs {
     #[arg(long, value_name = "N")]
     keep_runs: Option<usize>,
     /// Keep what was made or used in the last DAYS days.
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = days)]
     older_than: Option<u64>,
     /// Remove the longest unused results until the tables take at most this much, as in 10MB or
     /// 2GiB.
@@ -78,6 +78,12 @@ pub(crate) struct GcArgs {
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// A number of days: `30` or `30d`.
+fn days(text: &str) -> Result<u64, String> {
+    let number = text.strip_suffix('d').unwrap_or(text);
+    number.parse().map_err(|_| "give a number of days, such as 30".to_string())
 }
 
 #[derive(Args)]

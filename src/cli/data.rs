@@ -1,5 +1,6 @@
 //! `show`, `sql` and `path`: the rows of results, statistics and plots of them, and their files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -23,7 +24,7 @@ use super::rows::{ALL_ROWS, OutArgs, RowFormat, TableRows, row_limit, write_rows
 use super::trace::{id_begins_with, id_is, key_is};
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::id::ID;
-use galeras_base::terminal_escape::{escape, escape_json};
+use galeras_base::terminal_escape::{escape, escape_json, shell_word};
 use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number, write_records};
 use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
@@ -278,11 +279,18 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
     let state = session.state();
     let dialect = state.config_options().sql_parser.dialect;
     let statement = state.sql_to_statement(query, &dialect).map_err(|error| {
-        let message = plain_message(&error);
-        let help = unquoted_cells(query).map(|name| {
-            format!("; a table whose name has brackets is written in double quotes: \"{name}\"")
+        if Path::new(query).is_file() {
+            let word = shell_word(query);
+            let message =
+                format!("the query is the name of a file; pass its text: \"$(cat {word})\"");
+            return fail(message, Exit::Invalid);
+        }
+        let text = SqlText { sql: query, path: "", session, columns: &[], tables: &[] };
+        let error = explain(&error, &text);
+        let cells = unquoted_cells(query).map(|name| {
+            format!("a table whose name has brackets is written in double quotes: \"{name}\"")
         });
-        fail(format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
+        fail(with_help(error.message, cells.or(error.help)), Exit::Invalid)
     })?;
     let is_query = match &statement {
         Statement::Statement(inner) => matches!(**inner, SqlStatement::Query(_)),

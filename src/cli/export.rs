@@ -50,6 +50,12 @@ pub(crate) struct ExportArgs {
 
 pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
     check_local(&args.output)?;
+    if args.author.iter().any(|author| author.trim().is_empty()) {
+        return Err(fail(
+            "--author: the name is empty; give it, or leave out the flag",
+            Exit::Invalid,
+        ));
+    }
     free(&args.output, args.overwrite)?;
     let excluded = args.exclude.iter().map(|name| excluded(name));
     let excluded = excluded.collect::<Result<Vec<_>, _>>()?;
@@ -166,8 +172,14 @@ fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Failure> {
 /// The named tables, or those of the outputs.
 fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>, Failure> {
     if !names.is_empty() {
-        let table = |name: &String| Ok((name.clone(), surveyed.computed_table(name)?));
-        return names.iter().map(table).collect();
+        let mut tables: Vec<(String, Input)> = Vec::new();
+        for name in names {
+            // A table that is named twice is written once.
+            if !tables.iter().any(|(known, _)| known == name) {
+                tables.push((name.clone(), surveyed.computed_table(name)?));
+            }
+        }
+        return Ok(tables);
     }
     let outputs = surveyed.plan.outputs.iter();
     let tables = outputs.filter(|output| !matches!(output.format, OutputFormat::Text { .. }));

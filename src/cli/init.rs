@@ -1,5 +1,6 @@
 //! `init`: a workflow to start from.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -122,6 +123,15 @@ fn ignored(workflow: &str) -> Vec<String> {
 
 pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
     check_local(&args.dir)?;
+    let is_yaml = |suffix: &OsStr| suffix == "yaml" || suffix == "yml";
+    if args.dir.extension().is_some_and(is_yaml) && !args.dir.exists() {
+        let message = format!(
+            "{} is the folder to write to, and the file in it is {NAME}; name another folder, as in \
+             `galeras init study`",
+            args.dir.display()
+        );
+        return Err(fail(message, Exit::Invalid));
+    }
     let text = starter(args.template);
     let file = args.dir.join(NAME);
     if args.dir.is_file() {

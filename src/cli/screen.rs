@@ -138,7 +138,8 @@ pub(super) fn show_usage(error: &clap::Error) -> Exit {
     if mistake { Exit::Invalid } else { Exit::Done }
 }
 
-/// The tip for `n=7` or `--n=7` as an argument of a verb that takes `--set n=7`.
+/// The tip for `n=7` or `--n=7` as an argument of a verb that takes `--set n=7`, and for a step as
+/// an argument of `run`.
 fn set_tip(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -157,7 +158,12 @@ fn set_tip(error: &clap::Error) -> Option<String> {
     let is_it = |argument: &&String| {
         argument.split_once('=').is_some_and(|(name, _)| *argument == unknown || name == unknown)
     };
-    let setting = arguments.iter().find(is_it)?.trim_start_matches('-');
+    let Some(setting) = arguments.iter().find(is_it) else {
+        let is_step = arguments[1] == "run" && !unknown.starts_with('-');
+        return is_step
+            .then(|| format!("A step is chosen by --select {}\n", escape(&shell_word(unknown))));
+    };
+    let setting = setting.trim_start_matches('-');
     let is_named = setting.starts_with(|c: char| c.is_alphabetic());
     is_named.then(|| format!("A param has its value by --set {}\n", escape(&shell_word(setting))))
 }

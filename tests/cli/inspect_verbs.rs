@@ -102,6 +102,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("plan w.yaml --out s3://bucket/x", &["is a URL; give a path of this machine"]),
     ("ops filter", &["there is no `filter`; `validate` keeps the rows"]),
     ("schema plot", &["there is no `plot`; `figure` draws"]),
+    ("export w.yaml table -o set --author ", &["--author: the name is empty"]),
+    ("init new.yaml", &["new.yaml is the folder to write to", "galeras init study"]),
+    ("cache gc --older-than 2w", &["give a number of days, such as 30"]),
+    ("run w.yaml table", &["unexpected argument", "--select table"]),
     ("init ~/study", &["only a shell knows it", "write $HOME"]),
 ];
 

@@ -367,6 +367,8 @@ fn a_place_that_is_not_a_store_gets_nothing_and_a_file_that_is_read_stays() {
     assert!(!project.path("host:").exists() && !project.path("~").exists());
     let pull = project.run(&["pull", "w.yaml", "--remote", "nowhere"]).exits(2);
     pull.reports(&["there is no store nowhere", "galeras push"]);
+    let plan = project.cli("plan w.yaml --cache new --out new --remote nowhere").exits(0);
+    plan.reports(&["warning: there is no store nowhere, and nothing comes from it"]);
     let show = project.run(&["show", "w.yaml", "kept", "-o", "data.csv"]).exits(2);
     show.reports(&["the workflow reads data.csv", "name another file"]);
     assert_eq!(project.read("data.csv"), data());
