@@ -170,6 +170,12 @@ fn reworded(text: &str) -> Option<String> {
             "the condition is neither true nor false, its type is {kind}: compare it, as in `x > 3`"
         ));
     }
+    if let Some((_, kinds)) = parts("Cannot coerce ", " expression ") {
+        let kinds = kinds.trim_end_matches(" to valid types");
+        return Some(format!(
+            "{kinds} has types that do not fit: convert a column, as in `try_cast(x AS DOUBLE)`"
+        ));
+    }
     let words = match text {
         "Divide by zero error" => "a number is divided by 0; `x / nullif(y, 0)` gives null instead",
         "Unsupported binary operator: PGOverlap" => "SQL has no `&&`; write AND",
@@ -205,6 +211,8 @@ mod tests {
         }
         let filter = "Cannot create filter with non-boolean predicate 'size' returning Int64";
         assert!(reworded(filter).unwrap().contains("its type is Int64: compare it"));
+        let sum = "Cannot coerce arithmetic expression Utf8 + Int64 to valid types";
+        assert!(reworded(sum).unwrap().starts_with("Utf8 + Int64 has types that do not fit"));
         assert_eq!(reworded("there is no column"), None);
     }
 
