@@ -1,10 +1,11 @@
 //! Finds the user's mistake in a file that is not YAML, and how to fix it; the parser reports only
 //! where it gave up and what it expected.
 //!
-//! It looks for expressions without quotes between brackets, tabs, no-break spaces, colons that are missing or touch
-//! the value, lines in a column where none can begin, quotes and brackets that are not closed or
-//! closed twice, and values that begin with a special character of YAML. For that it reads the file
-//! roughly ([`Lines`]): it knows only enough YAML to skip comments, quotes and block scalars.
+//! It looks for expressions without quotes between brackets, tabs, no-break spaces, colons that are
+//! missing or touch the value, lines in a column where none can begin, quotes and brackets that are
+//! not closed or closed twice, and values that begin with a special character of YAML. For that it
+//! reads the file roughly ([`Lines`]): it knows only enough YAML to skip comments, quotes and block
+//! scalars.
 
 use std::sync::Arc;
 
