@@ -130,6 +130,7 @@ fn queries_read_steps_and_ports() {
         ("CREATE TABLE x AS SELECT 1", "begins with SELECT"),
         ("COPY valid TO 'x.csv'", "begins with SELECT"),
         ("SHOW TABLES", "begins with SELECT"),
+        ("SELECT id FROM valid WHERE text = NULL", "write IS NULL or IS NOT NULL"),
         ("SELECT 1; SELECT 2", "without `;`"),
         ("SELECT id FROM valid WHERE text = hello", "a text is written `text = 'hello'`"),
         ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
