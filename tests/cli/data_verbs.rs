@@ -132,6 +132,7 @@ fn queries_read_steps_and_ports() {
         ("SHOW TABLES", "begins with SELECT"),
         ("SELECT id FROM valid WHERE text = NULL", "write IS NULL or IS NOT NULL"),
         ("SELECT 1; SELECT 2", "without `;`"),
+        ("SELECT TOP 3 id FROM valid", "write LIMIT"),
         ("SELECT id FROM valid WHERE text = hello", "a text is written `text = 'hello'`"),
         ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
         ("", "the query is empty"),

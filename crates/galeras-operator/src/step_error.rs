@@ -179,6 +179,7 @@ fn reworded(text: &str) -> Option<String> {
     let words = match text {
         "Divide by zero error" => "a number is divided by 0; `x / nullif(y, 0)` gives null instead",
         "Unsupported binary operator: PGOverlap" => "SQL has no `&&`; write AND",
+        "TOP" => "there is no TOP; write LIMIT and the number at the end of the query",
         "No SQL statements were provided in the query string" => "the query is empty",
         "The context currently only supports a single SQL statement" => {
             "there are several queries; write one, without `;` inside"
