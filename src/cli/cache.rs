@@ -8,12 +8,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::aligned::{Side, aligned, to_the_second};
-use super::context::{Exit, Failure, answer, fail, open_store, print, print_json};
+use super::context::{Exit, Failure, answer, fail, note, open_store, print, print_json};
 use super::resources::parse_size;
 use super::{Format, StoreArgs};
 use galeras_base::digest::Digest;
+use galeras_base::terminal_escape::escape;
 use galeras_display::{bytes, count};
-use galeras_store::{GcPolicy, Manifest, RunRecord, StoreUsage};
+use galeras_store::{
+    GcPolicy, Manifest, RunRecord, STORE_FOLDERS, Store, StoreLocation, StoreUsage,
+};
 
 #[derive(Subcommand)]
 pub(crate) enum CacheVerb {
@@ -63,7 +66,7 @@ pub(crate) struct GcArgs {
     #[arg(long, value_name = "N")]
     keep_runs: Option<usize>,
     /// Keep what was made or used in the last DAYS days.
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = days)]
     older_than: Option<u64>,
     /// Remove the longest unused results until the tables take at most this much, as in 10MB or
     /// 2GiB.
@@ -75,6 +78,12 @@ pub(crate) struct GcArgs {
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// A number of days: `30` or `30d`.
+fn days(text: &str) -> Result<u64, String> {
+    let number = text.strip_suffix('d').unwrap_or(text);
+    number.parse().map_err(|_| "give a number of days, such as 30".to_string())
 }
 
 #[derive(Args)]
@@ -97,8 +106,20 @@ pub(crate) async fn cache(verb: CacheVerb) -> Result<Exit, Failure> {
     }
 }
 
+/// Opens the store, with a warning if there is none: its name may be misspelt.
+async fn opened(args: &StoreArgs) -> Result<Store, Failure> {
+    let location = args.here()?;
+    if let Ok(StoreLocation::Folder(folder)) = StoreLocation::parse(&location)
+        && !STORE_FOLDERS.iter().any(|name| folder.join(name).exists())
+    {
+        let folder = escape(&location);
+        note(&format!("warning: {folder} has no results; --cache names another store"));
+    }
+    open_store(&location).await
+}
+
 async fn ls(args: LsArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.here()?).await?;
+    let store = opened(&args.store).await?;
     let (results, usage) = (store.list().await?, store.usage().await?);
     match (args.by, args.format) {
         (None, Format::Json) => each_json(results.iter().map(result_json)),
@@ -249,7 +270,7 @@ fn grouped(by: By, groups: &[Group<'_>], results: &[Manifest], usage: &StoreUsag
 }
 
 async fn gc(args: GcArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.here()?).await?;
+    let store = opened(&args.store).await?;
     const DAY: u64 = 24 * 60 * 60;
     let policy = GcPolicy {
         keep_runs: args.keep_runs,
@@ -288,7 +309,7 @@ async fn gc(args: GcArgs) -> Result<Exit, Failure> {
 }
 
 async fn verify(args: VerifyArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.here()?).await?;
+    let store = opened(&args.store).await?;
     let read = std::sync::atomic::AtomicU64::new(0);
     let progress = |n| {
         read.fetch_add(n, std::sync::atomic::Ordering::Relaxed);

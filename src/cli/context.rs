@@ -77,6 +77,7 @@ pub(super) async fn plan_into(
     consent: Arc<dyn Consent>,
     out: &Path,
 ) -> Result<(Option<Plan>, Diagnostics), Failure> {
+    check_local(out)?;
     let StorePlaces { downloads, guarded } = StorePlaces::of(cache)?;
     let settings = PlanSettings {
         set,
@@ -244,8 +245,24 @@ pub(super) fn named_step<'a>(plan: &Plan, step: Option<&'a str>) -> Result<&'a s
     })
 }
 
+/// Refuses a path that other programs read as the address of a server or as a folder of a user: a
+/// folder of that name would be made here.
+pub(super) fn check_local(path: &Path) -> Result<(), Failure> {
+    let text = path.to_string_lossy();
+    let problem = match text.split('/').next() {
+        _ if text.contains("://") => "is a URL; give a path of this machine",
+        Some(first) if first.starts_with('~') && !Path::new(first).exists() => {
+            "would be in a folder `~`: only a shell knows it, and only at the start of a word; write \
+             $HOME"
+        }
+        _ => return Ok(()),
+    };
+    Err(fail(format!("{} {problem}", escape(&text)), Exit::Invalid))
+}
+
 /// Refuses a file whose suffix is that of another format than those that are written.
 pub(super) fn check_suffix(path: &Path, written: &[&str]) -> Result<(), Failure> {
+    check_local(path)?;
     let Some(suffix) = path.extension().map(|suffix| suffix.to_string_lossy()) else {
         return Ok(());
     };
@@ -255,6 +272,18 @@ pub(super) fn check_suffix(path: &Path, written: &[&str]) -> Result<(), Failure>
     let (path, suffix) = (escape(&path.display().to_string()), escape(&suffix));
     let message =
         format!("{path} would not be a .{suffix} file; this verb writes .{}", written.join(", ."));
+    Err(fail(message, Exit::Invalid))
+}
+
+/// Refuses to replace a file that the workflow reads, or the workflow itself.
+pub(super) fn check_not_read(plan: &Plan, path: &Path) -> Result<(), Failure> {
+    // A file that does not exist replaces nothing.
+    let Ok(own) = path.canonicalize() else { return Ok(()) };
+    if !plan.files().iter().any(|read| read.canonicalize().is_ok_and(|read| read == own)) {
+        return Ok(());
+    }
+    let path = escape(&path.display().to_string());
+    let message = format!("the workflow reads {path}, which would be replaced; name another file");
     Err(fail(message, Exit::Invalid))
 }
 

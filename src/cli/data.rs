@@ -1,5 +1,6 @@
 //! `show`, `sql` and `path`: the rows of results, statistics and plots of them, and their files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -11,17 +12,19 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use datafusion::functions::expr_fn::concat_ws;
 use datafusion::logical_expr::{Expr, cast, lit};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use serde_json::{Map, Value, json};
 
 use super::context::{
-    Exit, Failure, LookArgs, Surveyed, fail, fail_unknown, failed, load, look, named_step, print,
-    print_json, width, with_help,
+    Exit, Failure, LookArgs, Surveyed, check_not_read, fail, fail_unknown, failed, load, look,
+    named_step, print, print_json, width, with_help,
 };
 use super::rows::{ALL_ROWS, OutArgs, RowFormat, TableRows, row_limit, write_rows, write_text};
 use super::trace::{id_begins_with, id_is, key_is};
 use super::{Format, WorkflowArgs, screen};
 use galeras_base::id::ID;
-use galeras_base::terminal_escape::{escape, escape_json};
+use galeras_base::terminal_escape::{escape, escape_json, shell_word};
 use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number, write_records};
 use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
@@ -81,6 +84,9 @@ pub(crate) struct SqlArgs {
 pub(crate) async fn show(args: ShowArgs) -> Result<Exit, Failure> {
     args.out.check()?;
     let surveyed = look(&args.look, Format::Human).await?;
+    if let Some(path) = &args.out.output {
+        check_not_read(&surveyed.plan, path)?;
+    }
     let step = named_step(&surveyed.plan, args.step.as_deref())?;
     let input = surveyed.computed_table(step)?;
     let session = session(1);
@@ -139,6 +145,9 @@ async fn row_filter(
     if input.schema.field(ID).is_none() {
         let message = format!("`{step}` has no column `id`; choose rows with --where");
         return Err(fail(message, Exit::Invalid));
+    }
+    if id.is_empty() {
+        return Err(fail("--row: the id is empty; its beginning is enough", Exit::Invalid));
     }
     let planned = input.tables.first().map(|table| &surveyed.plan.steps[table.step]);
     let by_key = planned.and_then(|planned| key_is(planned, &input.schema, id));
@@ -205,7 +214,8 @@ fn chosen(
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
     if let Some(condition) = &args.condition {
         let expr = parse_row_expr(session, &schema, condition, "").map_err(|error| {
-            fail(format!("--where: {}", with_help(error.message, error.help)), Exit::Invalid)
+            let help = error.help.or_else(|| other_clause(condition).map(str::to_string));
+            fail(format!("--where: {}", with_help(error.message, help)), Exit::Invalid)
         })?;
         df = df.filter(expr.expr).map_err(invalid)?;
     }
@@ -224,6 +234,16 @@ fn chosen(
     df.select(columns.iter().map(|name| column(name)).collect::<Vec<_>>()).map_err(invalid)
 }
 
+/// The help if a condition has another part of a query in it.
+fn other_clause(condition: &str) -> Option<&'static str> {
+    let mut words = condition.split_whitespace().map(str::to_uppercase);
+    if words.next()? == "WHERE" {
+        return Some("leave out the word WHERE");
+    }
+    let is_other = |word: String| matches!(word.as_str(), "ORDER" | "LIMIT" | "GROUP" | "SELECT");
+    words.any(is_other).then_some("give a condition only; `galeras sql` takes a whole query")
+}
+
 fn invalid(error: DataFusionError) -> Failure {
     fail(plain_message(&error), Exit::Invalid)
 }
@@ -231,6 +251,9 @@ fn invalid(error: DataFusionError) -> Failure {
 pub(crate) async fn sql(args: SqlArgs) -> Result<Exit, Failure> {
     args.out.check()?;
     let surveyed = look(&args.look, Format::Human).await?;
+    if let Some(path) = &args.out.output {
+        check_not_read(&surveyed.plan, path)?;
+    }
     check_query(&args.query, "")
         .map_err(|error| fail(with_help(error.message, error.help), Exit::Invalid))?;
     let session = session(std::thread::available_parallelism().map_or(1, usize::from));
@@ -256,12 +279,28 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
     let state = session.state();
     let dialect = state.config_options().sql_parser.dialect;
     let statement = state.sql_to_statement(query, &dialect).map_err(|error| {
-        let message = plain_message(&error);
-        let help = unquoted_cells(query).map(|name| {
-            format!("; a table whose name has brackets is written in double quotes: \"{name}\"")
+        if Path::new(query).is_file() {
+            let word = shell_word(query);
+            let message =
+                format!("the query is the name of a file; pass its text: \"$(cat {word})\"");
+            return fail(message, Exit::Invalid);
+        }
+        let text = SqlText { sql: query, path: "", session, columns: &[], tables: &[] };
+        let error = explain(&error, &text);
+        let cells = unquoted_cells(query).map(|name| {
+            format!("a table whose name has brackets is written in double quotes: \"{name}\"")
         });
-        fail(format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
+        fail(with_help(error.message, cells.or(error.help)), Exit::Invalid)
     })?;
+    let is_query = match &statement {
+        Statement::Statement(inner) => matches!(**inner, SqlStatement::Query(_)),
+        other => matches!(other, Statement::Explain(_)),
+    };
+    if !is_query {
+        let message = "results can be read but not changed; write a query that begins with SELECT or \
+                       WITH";
+        return Err(fail(message, Exit::Invalid));
+    }
     let references = state.resolve_table_references(&statement).map_err(invalid)?;
     for reference in references {
         let name = match reference.schema() {

@@ -96,7 +96,8 @@ pub(super) fn both<A, B>(
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),
         (Err(one), Err(other)) => {
-            let messages: Vec<String> = one.message.into_iter().chain(other.message).collect();
+            let mut messages: Vec<String> = one.message.into_iter().chain(other.message).collect();
+            messages.dedup();
             Err(fail(messages.join("\nerror: "), one.exit))
         }
         (Err(failure), _) | (_, Err(failure)) => Err(failure),

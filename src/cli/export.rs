@@ -9,7 +9,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::bundle::privacy;
-use super::context::{Exit, Failure, Surveyed, cannot_write, fail, load, note, print, print_json};
+use super::context::{
+    Exit, Failure, Surveyed, cannot_write, check_local, fail, load, note, print, print_json,
+};
 use super::{Format, WorkflowArgs};
 use galeras_base::scratch::{ScratchFolder, make_folder};
 use galeras_base::terminal_escape::{escape, shell_word};
@@ -47,7 +49,16 @@ pub(crate) struct ExportArgs {
 }
 
 pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
+    check_local(&args.output)?;
+    if args.author.iter().any(|author| author.trim().is_empty()) {
+        return Err(fail(
+            "--author: the name is empty; give it, or leave out the flag",
+            Exit::Invalid,
+        ));
+    }
     free(&args.output, args.overwrite)?;
+    let excluded = args.exclude.iter().map(|name| excluded(name));
+    let excluded = excluded.collect::<Result<Vec<_>, _>>()?;
     let surveyed = load(&args.workflow, args.format).await?;
     let chosen = chosen(&surveyed, &args.tables)?;
     surveyed.complete()?;
@@ -56,7 +67,7 @@ pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
         plan: &surveyed.plan,
         store: &surveyed.store,
         done: &done,
-        licences: Licences::of(args.any_license, args.exclude.clone()),
+        licences: Licences::of(args.any_license, excluded.clone()),
         privacy: privacy(&surveyed.plan, &args.workflow),
     };
     publisher.learn().await?;
@@ -66,6 +77,15 @@ pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
                 "the rows of `{}` do not say where they come from, as they have neither a column \
                  `repo` nor `license`; if all of it may be published, add --any-license",
                 escape(name)
+            );
+            return Err(fail(message, Exit::Invalid));
+        }
+        if let Some(owner) = excluded.first().filter(|_| !publisher.tells_repository(input)) {
+            let message = format!(
+                "the rows of `{}` have no column `repo`, so that those of {} cannot be left out; add \
+                 the column in a step, or export another table",
+                escape(name),
+                escape(owner)
             );
             return Err(fail(message, Exit::Invalid));
         }
@@ -95,6 +115,24 @@ pub(crate) async fn export(args: ExportArgs) -> Result<Exit, Failure> {
     dataset.describe(folder)?;
     staged.place(&args.output)?;
     said(&args, &dataset)
+}
+
+/// The owner or repository that `--exclude` names, also by its address.
+fn excluded(given: &str) -> Result<String, Failure> {
+    let name = given.trim().trim_end_matches('/').trim_end_matches(".git");
+    let name = match name.split_once("://") {
+        // The host is left out.
+        Some((_, address)) => address.split_once('/').map_or("", |(_, path)| path),
+        None => name,
+    };
+    let parts: Vec<&str> = name.split('/').collect();
+    if parts.len() > 2 || parts.iter().any(|part| part.is_empty() || part.contains(['@', ':', ' ']))
+    {
+        let given = escape(given);
+        let message = format!("--exclude: `{given}` is neither OWNER nor OWNER/REPO");
+        return Err(fail(message, Exit::Invalid));
+    }
+    Ok(name.to_string())
 }
 
 fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Failure> {
@@ -134,8 +172,14 @@ fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Failure> {
 /// The named tables, or those of the outputs.
 fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>, Failure> {
     if !names.is_empty() {
-        let table = |name: &String| Ok((name.clone(), surveyed.computed_table(name)?));
-        return names.iter().map(table).collect();
+        let mut tables: Vec<(String, Input)> = Vec::new();
+        for name in names {
+            // A table that is named twice is written once.
+            if !tables.iter().any(|(known, _)| known == name) {
+                tables.push((name.clone(), surveyed.computed_table(name)?));
+            }
+        }
+        return Ok(tables);
     }
     let outputs = surveyed.plan.outputs.iter();
     let tables = outputs.filter(|output| !matches!(output.format, OutputFormat::Text { .. }));

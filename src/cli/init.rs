@@ -1,11 +1,12 @@
 //! `init`: a workflow to start from.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::context::{Exit, Failure, cannot_write, fail, print};
+use super::context::{Exit, Failure, cannot_write, check_local, fail, print};
 use super::ops::QUICKSTART;
 use galeras_base::scratch::WholeFile;
 use galeras_base::small_file::{self, MAX_TEXT_BYTES};
@@ -121,6 +122,16 @@ fn ignored(workflow: &str) -> Vec<String> {
 }
 
 pub(crate) fn init(args: &InitArgs) -> Result<Exit, Failure> {
+    check_local(&args.dir)?;
+    let is_yaml = |suffix: &OsStr| suffix == "yaml" || suffix == "yml";
+    if args.dir.extension().is_some_and(is_yaml) && !args.dir.exists() {
+        let message = format!(
+            "{} is the folder to write to, and the file in it is {NAME}; name another folder, as in \
+             `galeras init study`",
+            args.dir.display()
+        );
+        return Err(fail(message, Exit::Invalid));
+    }
     let text = starter(args.template);
     let file = args.dir.join(NAME);
     if args.dir.is_file() {

@@ -245,6 +245,11 @@ async fn write(file: &Path, workflow: &str, facts: Facts) -> Result<(), Failure>
             );
             return Err(fail(text, Exit::Invalid));
         }
+        Err(problem) if text_of(&path).lines().any(|line| line.starts_with("<<<<<<<")) => {
+            // Git's marks: the pins of other workflows would be lost.
+            let text = format!("{problem}; resolve the merge conflict in it, or remove it");
+            return Err(fail(text, Exit::Invalid));
+        }
         Err(problem) => {
             note(&format!("{problem}; writing a new one"));
             LockFile::default()
@@ -291,8 +296,13 @@ async fn only_writer(lock_file: &Path) -> Option<File> {
 
 /// Looks for registrations in a lock file that cannot be parsed.
 fn holds_registrations(path: &Path) -> bool {
+    text_of(path).contains("\"registrations\"")
+}
+
+/// The text of a lock file that cannot be parsed; empty if it cannot be read.
+fn text_of(path: &Path) -> String {
     let text = small_file::read(path, MAX_LOCK_BYTES).unwrap_or_default();
-    String::from_utf8_lossy(&text).contains("\"registrations\"")
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// `3 repositories and 1 file`.

@@ -195,7 +195,9 @@ impl StoreArgs {
         if let Some(given) = &self.cache {
             return Ok(given.clone());
         }
-        let default = default_store(workflow);
+        // The URL of a workflow is refused when that is read.
+        let is_url = workflow.to_string_lossy().contains("://");
+        let default = default_store(if is_url { Path::new(".") } else { workflow });
         refuse_link(&default)?;
         Ok(default.to_string_lossy().into_owned())
     }

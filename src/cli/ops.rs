@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::context::{Exit, Failure, fail_unknown, failed, print, print_json};
+use super::context::{Exit, Failure, fail, fail_unknown, failed, print, print_json};
 use crate::registry::REGISTRY;
 use galeras_base::scratch::ScratchFolder;
-use galeras_engine::plan::{Locking, PlanSettings, plan};
+use galeras_engine::plan::{Locking, PlanSettings, instead_of, plan};
 use galeras_operator::table_digest::type_name;
 use galeras_operator::{Descriptor, Effect, column_description, column_unit};
 use galeras_study::runs::value_text;
@@ -233,7 +233,11 @@ pub(crate) async fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    fail_unknown(&format!("there is no `{name}`"), name, known, "there are")
+    let message = format!("there is no `{name}`");
+    match instead_of(name) {
+        Some(advice) => fail(format!("{message}; {advice}"), Exit::Invalid),
+        None => fail_unknown(&message, name, known, "there are"),
+    }
 }
 
 /// The workflow that ships with the program: `galeras init` writes it.

@@ -26,10 +26,18 @@ pub(crate) struct OriginArgs {
 
 /// Reports for every file which workflow wrote it; succeeds if one did and the file is unchanged.
 pub(crate) async fn origin(args: OriginArgs) -> Result<Exit, Failure> {
-    let store = open_store(&args.store.here()?).await?;
+    let here = args.store.here()?;
+    let store = open_store(&here).await?;
     let mut exit = Exit::Done;
     for file in &args.files {
-        let origin = file_origin(file, &store).await?;
+        let mut origin = file_origin(file, &store).await?;
+        // Also the store of the project that the file is in, if that is another one.
+        if matches!(origin, FileOrigin::Unknown { .. })
+            && let Ok(other) = args.store.of(file)
+            && other != here
+        {
+            origin = file_origin(file, &open_store(&other).await?).await?;
+        }
         if !matches!(origin, FileOrigin::Written { .. }) {
             exit = Exit::Failed;
         }
@@ -64,7 +72,9 @@ fn text(file: &Path, origin: &FileOrigin) -> String {
             told(&mut text, origin);
         }
         FileOrigin::Unknown { .. } => {
-            text.push_str(": no workflow is known to have written it\n");
+            text.push_str(
+                ": no workflow is known to have written it as it is; --cache names another store\n",
+            );
         }
         FileOrigin::Missing => text.push_str(" does not exist\n"),
         FileOrigin::Other(what) => {

@@ -18,6 +18,7 @@ use galeras_engine::runner::{Forecast, Remote, SignatureDemand, Transfer, Transf
 use galeras_operator::{Access, Consent, RefusedAccess};
 use galeras_store::{
     AllowedSigners, Manifest, SIGNATURE_NAMESPACE, SigningKey, SigningKeyError, Store,
+    StoreLocation,
 };
 use galeras_study::hint;
 use galeras_study::sharing::OpenedBundle;
@@ -82,7 +83,7 @@ pub(crate) struct PullArgs {
 
 pub(crate) async fn push(args: PushArgs) -> Result<Exit, Failure> {
     let out = Path::new(".");
-    if args.remote.is_bundle() {
+    if args.remote.names_bundle() {
         let message = "a bundle is not sent to; `galeras bundle` makes a new one";
         return Err(fail(message, Exit::Invalid));
     }
@@ -133,6 +134,16 @@ pub(crate) async fn pull(args: PullArgs) -> Result<Exit, Failure> {
         return Err(fail(format!("the remote cannot be reached: {cause}"), Exit::Disk));
     }
     let (from, to) = (&remote.store, &surveyed.store);
+    // An unpacked bundle may have no results.
+    let is_packed = args.from.is_some() || args.remote.names_bundle();
+    if let Ok(StoreLocation::Folder(folder)) = StoreLocation::parse(from.location())
+        && !is_packed
+        && !folder.exists()
+    {
+        let folder = escape(&folder.display().to_string());
+        let message = format!("there is no store {folder}; `galeras push` makes one");
+        return Err(fail(message, Exit::Invalid));
+    }
     let mut transfer = results(&surveyed, |state| matches!(state, Forecast::RemoteHit));
     transfer.outcomes = remote.demand.is_none();
     let steps = surveyed.plan.steps.iter().zip(&surveyed.states);
@@ -350,11 +361,11 @@ impl RemoteArgs {
         Self { remote: Some(location.to_string()), ..self.clone() }
     }
 
-    /// Returns true for a bundle, which is read-only.
-    pub(super) fn is_bundle(&self) -> bool {
-        self.remote.as_ref().is_some_and(|text| {
-            let path = Path::new(text);
-            path.is_file() && OpenedBundle::is_one(path)
+    /// Returns true for a bundle, which is read-only, and for the name of one that does not exist.
+    fn names_bundle(&self) -> bool {
+        self.remote.as_ref().map(Path::new).is_some_and(|path| {
+            let is_new = !path.exists() && path.extension().is_some_and(|suffix| suffix == "zip");
+            is_new || (path.is_file() && OpenedBundle::is_one(path))
         })
     }
 

@@ -66,6 +66,14 @@ pub(super) async fn write_report(
         let help = "; `--overwrite` replaces it, `-o` names another file";
         return Err(fail(format!("{place} {objection}{help}"), Exit::Invalid));
     }
+    if let Err(error) = surveyed.complete() {
+        let computed = surveyed.states.iter().any(|state| state.manifest.is_some());
+        if !computed && !overwrite && path.exists() {
+            // The page of a study with results would be lost to one without.
+            return Err(error.into());
+        }
+        note(&format!("warning: the report lacks results: {error}"));
+    }
     let page = study(surveyed).await.and_then(|report| page(&report)).map_err(failed)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let written =

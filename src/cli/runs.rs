@@ -53,7 +53,7 @@ pub(crate) async fn runs(args: RunsArgs) -> Result<Exit, Failure> {
     }
     if all.is_empty() {
         let (file, store) = (args.file.display(), store.location());
-        note(&format!("no run of {file} is recorded in {store}"));
+        note(&format!("no run of {file} is recorded in {store}; {NO_RUN}"));
         return Ok(Exit::Done);
     }
     let shown = args.rows.unwrap_or(LISTED_RUNS).min(all.len());
@@ -218,11 +218,14 @@ fn port_json(pair: &StepPair<'_>, diff: &PortDiff) -> Value {
 
 const LISTED: usize = 5;
 
+/// The next step if no run is recorded.
+const NO_RUN: &str = "`galeras run` records one, and --cache names another store";
+
 /// The run with this name among those of a file, newest first.
 fn find_run<'a>(runs: &'a [RunRecord], file: &Path, name: &str) -> Result<&'a RunRecord, Failure> {
     let file = file.display();
     if runs.is_empty() {
-        let message = format!("no run of {file} is recorded");
+        let message = format!("no run of {file} is recorded; {NO_RUN}");
         return Err(failed(message));
     }
     if let Some(back) = steps_back(name) {
@@ -257,7 +260,8 @@ fn find_run<'a>(runs: &'a [RunRecord], file: &Path, name: &str) -> Result<&'a Ru
             Err(fail(message, Exit::Invalid))
         }
         many => {
-            let message = format!("{} runs begin with `{name}`: {}", many.len(), ids(many));
+            let (runs, ids) = (many.len(), ids(many));
+            let message = format!("{runs} runs begin with `{name}`: {ids}; write more of the id");
             Err(fail(message, Exit::Invalid))
         }
     }

@@ -9,10 +9,13 @@
 use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::{Mutex, PoisonError};
 
-use super::Format;
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
 use super::exit::{Exit, Failure, fail};
+use super::{Cli, Format};
 use galeras_base::error_chain::copy_of;
-use galeras_base::terminal_escape::{VisibleWriter, escape, escape_json};
+use galeras_base::terminal_escape::{VisibleWriter, escape, escape_json, shell_word};
 
 /// The error of the first failed write.
 static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -130,8 +133,39 @@ pub(super) fn show_usage(error: &clap::Error) -> Exit {
     let text = if styled { text.ansi().to_string() } else { text.to_string() };
     let stream: Box<dyn Write> =
         if mistake { Box::new(io::stderr()) } else { Box::new(StandardOutput) };
+    let text = text + &set_tip(error).unwrap_or_default();
     let _ = write_out(&mut VisibleWriter::new(stream, styled), text.as_bytes());
     if mistake { Exit::Invalid } else { Exit::Done }
+}
+
+/// The tip for `n=7` or `--n=7` as an argument of a verb that takes `--set n=7`, and for a step as
+/// an argument of `run`.
+fn set_tip(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let arguments: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let program = Cli::command();
+    let verb = program.find_subcommand(arguments.get(1)?)?;
+    if !verb.get_arguments().any(|argument| argument.get_long() == Some("set")) {
+        return None;
+    }
+    // Of `--n=7`, the error has only `--n`.
+    let is_it = |argument: &&String| {
+        argument.split_once('=').is_some_and(|(name, _)| *argument == unknown || name == unknown)
+    };
+    let Some(setting) = arguments.iter().find(is_it) else {
+        let is_step = arguments[1] == "run" && !unknown.starts_with('-');
+        return is_step
+            .then(|| format!("A step is chosen by --select {}\n", escape(&shell_word(unknown))));
+    };
+    let setting = setting.trim_start_matches('-');
+    let is_named = setting.starts_with(|c: char| c.is_alphabetic());
+    is_named.then(|| format!("A param has its value by --set {}\n", escape(&shell_word(setting))))
 }
 
 pub(super) fn is_terminal() -> bool {

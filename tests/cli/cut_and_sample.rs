@@ -121,7 +121,8 @@ fn a_sample_has_its_size_and_its_share_of_every_group_and_rows_added_displace_fe
     let more = |l: &str| l.replace("\"id\":\"0", "\"id\":\"9") + "\n";
     let more: String = project.read("data.jsonl").lines().take(10).map(more).collect();
     project.write("data.jsonl", project.read("data.jsonl") + &more);
-    project.run_ok(&[]);
+    let told = project.run_ok(&[]).warnings();
+    assert_eq!(told, ["the table has 70 rows, fewer than `n: 1000`: all of them are kept"]);
     let after = ids(&project, "s15_1");
     assert_eq!(after.len(), 15);
     let gone = before.difference(&after).count();

@@ -126,12 +126,16 @@ fn queries_read_steps_and_ports() {
         ("SELECT size FROM vaild", "did you mean `valid`?"),
         ("SELECT size FROM valid.reject", "rejects"),
         ("SELEC size FROM valid", "SELEC"),
-        ("DROP TABLE valid", ""),
-        ("CREATE TABLE x AS SELECT 1", ""),
-        ("COPY valid TO 'x.csv'", ""),
+        ("DROP TABLE valid", "begins with SELECT"),
+        ("CREATE TABLE x AS SELECT 1", "begins with SELECT"),
+        ("COPY valid TO 'x.csv'", "begins with SELECT"),
+        ("SHOW TABLES", "begins with SELECT"),
+        ("SELECT id FROM valid WHERE text = NULL", "write IS NULL or IS NOT NULL"),
+        ("SELECT 1; SELECT 2", "without `;`"),
+        ("SELECT TOP 3 id FROM valid", "write LIMIT"),
         ("SELECT id FROM valid WHERE text = hello", "a text is written `text = 'hello'`"),
         ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
-        ("", ""),
+        ("", "the query is empty"),
     ] {
         let shown = project.run(&["sql", "w.yaml", query]).exits(2);
         assert!(shown.stderr.contains(word) && shown.stdout.is_empty(), "{query}: {shown}");

@@ -29,6 +29,9 @@ cyd/copyleft,GPL-3.0,https://example.org/cyd/copyleft
 dan/unknown,NOASSERTION,https://example.org/dan/unknown
 ";
 
+/// The address of a repository, as its owner gives it.
+const BOB: &str = "https://github.com/bob/free.git";
+
 fn project() -> Project {
     let project = Project::new(WORKFLOW).with("repos.csv", REPOSITORIES);
     let repos = ["ada/lovely", "bob/free", "cyd/copyleft", "dan/unknown", "eve/absent"];
@@ -83,7 +86,7 @@ fn rows_without_a_permissive_licence_are_left_out_and_any_licence_is_a_decision(
     let before = read();
     assert_eq!((&first, before), (&told(&exported(&project, &["--overwrite"]).exits(0)), read()));
     let project = self::project();
-    let said = exported(&project, &["--any-license", "--exclude", "ADA", "--exclude", "bob/free"]);
+    let said = exported(&project, &["--any-license", "--exclude", "ADA", "--exclude", BOB]);
     let table = told(&said.exits(0))["tables"][0].clone();
     let wanted = json!([30, {"its owner said no": 20}, {"": 20, "GPL-3.0": 10}]);
     has(&table, "rows left_out licenses", wanted);
@@ -97,6 +100,8 @@ fn rows_without_a_permissive_licence_are_left_out_and_any_licence_is_a_decision(
     let said = exported(&project, &["total", "--overwrite"]).exits(2);
     assert!(said.stderr.contains("`total` do not say where they come from"), "{said}");
     exported(&project, &["total", "--overwrite", "--any-license"]).exits(0);
+    let said = exported(&project, &["total", "--overwrite", "--any-license", "--exclude", "ada"]);
+    said.exits(2).reports(&["`total` have no column `repo`", "those of ada cannot be left out"]);
     assert!(!project.path("set/data/methods.parquet").exists(), "of the earlier export");
     exported(&project, &["nothing", "--overwrite"]).exits(2).reports(&["nothing"]);
 }

@@ -46,6 +46,8 @@ const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
     ("openai", "«top_k: 4", "unknown-argument", &["only the server knows", "`extra_body: { top_k: … }`"]),
     ("openai", "«temprature: 1", "unknown-argument", &["temprature", "temperature"]),
     ("openai", "price: { input: 1, output: 1, «cached: 1 }", "unknown-argument", &["cached"]),
+    ("openai", "api_key_env: «'sk-abc'", "wrong-value", &["the name of a variable, not the key", "OPENAI_API_KEY"]),
+    ("openai", "api_key_env: «'$KEY'", "wrong-value", &["without `$`"]),
     ("openai", "provider: «gemini", "wrong-value", &["openai", "ngram", "replay"]),
     ("openai", "extract: «python", "wrong-value", &["code", "raw"]),
     // Arguments of other providers.

@@ -91,12 +91,29 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("show w.yaml table -o x.xlsx", &["this verb writes .csv, .jsonl, .json, .parquet, .arrow, .txt"]),
     ("show w.yaml table -o x.csv --format json", &["this verb writes .jsonl, .json, .txt"]),
     ("sql w.yaml query -o x.csv.gz", &["x.csv.gz would not be a .gz file"]),
+    ("run https://example.org/w.yaml", &["is a URL, not a file of this machine", "download it first"]),
+    ("run w.yaml n=3", &["unexpected argument", "A param has its value by --set n=3"]),
+    ("plan w.yaml --n=3", &["unexpected argument", "A param has its value by --set n=3"]),
+    ("check latin.txt", &["latin.txt is not UTF-8 (byte 14)", "save it as UTF-8"]),
+    ("push w.yaml --remote new.zip", &["`galeras bundle` makes a new one"]),
+    ("show w.yaml table -o https://example.org/x.csv", &["is a URL; give a path of this machine"]),
+    ("export w.yaml table -o hf://me/set", &["is a URL; give a path of this machine"]),
+    ("export w.yaml table -o set --exclude a/b/c", &["`a/b/c` is neither OWNER nor OWNER/REPO"]),
+    ("plan w.yaml --out s3://bucket/x", &["is a URL; give a path of this machine"]),
+    ("ops filter", &["there is no `filter`; `validate` keeps the rows"]),
+    ("schema plot", &["there is no `plot`; `figure` draws"]),
+    ("export w.yaml table -o set --author ", &["--author: the name is empty"]),
+    ("init new.yaml", &["new.yaml is the folder to write to", "galeras init study"]),
+    ("cache gc --older-than 2w", &["give a number of days, such as 30"]),
+    ("run w.yaml table", &["unexpected argument", "--select table"]),
+    ("init ~/study", &["only a shell knows it", "write $HOME"]),
 ];
 
 #[test]
 fn a_mistake_on_the_command_line_leads_to_the_next_step() {
     let project = Project::new(WORKFLOW).with("study.yaml", WORKFLOW).with("data.jsonl", "{}\n");
     std::fs::create_dir(project.path("empty")).unwrap();
+    std::fs::write(project.path("latin.txt"), b"galeras: 1\n# f\xfcr\n").unwrap();
     every(COMMANDS.iter().map(|case| (case.0, case)), |(command, words)| {
         let told = project.cli(command).exits(2);
         says(&flat(&told.stderr), words);

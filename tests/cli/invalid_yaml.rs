@@ -216,6 +216,10 @@ fn a_value_of_another_type_leads_to_its_right_form() {
     for (step, words) in [
         ("sample, from: table, with: { n: «\"4\", seed: 1 }", "without quotes: `4`"),
         ("sample, from: table, with: { n: «four, seed: 1 }", "a number in digits; n: "),
+        (
+            "sample, from: table, with: { n: «'{{ params.n }}', seed: 1 }",
+            "a param is written `\"${{ params.n }}\"`",
+        ),
         ("sample, from: table, with: { n: 1, seed: «1.5 }", "a number without a fraction; seed: "),
         (
             "dedup, from: table, with: { column: code, threshold: «high }",

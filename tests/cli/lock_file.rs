@@ -543,3 +543,11 @@ fn two_that_lock_at_once_lose_no_pin_and_two_workflows_share_the_file() {
         assert_eq!(project.run(&args).exits(0).json_lines().len(), commits, "{name}");
     }
 }
+
+#[test]
+fn a_lock_file_with_a_merge_conflict_stays() {
+    let project = Project::steps("  data: { op: read, with: { path: d.csv } }\n");
+    let project = project.with("d.csv", "id\na\n").with("galeras.lock", "<<<<<<< HEAD\n{}\n");
+    project.run(&["lock", "w.yaml"]).exits(2).reports(&["resolve the merge conflict"]);
+    assert!(project.read("galeras.lock").starts_with("<<<<<<<"));
+}

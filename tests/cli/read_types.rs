@@ -112,6 +112,17 @@ fn read_takes_delimiters_missing_values_and_packed_files() {
     let words = "line 3: the column `x` is `NA`, not int64; if it stands for a missing value";
     refuses("d.csv", "id,x\na,1\nb,NA\n", ", types: { x: int64 }", &[words]);
     refuses("d.csv", "id,x\n", ", delimiter: ', '", &["`delimiter` is one ASCII character"]);
+    // Files that are not what their names promise.
+    for (text, words) in [
+        ("id;x\na;1\n", "its header has no comma: add `delimiter: \";\"`"),
+        ("id\tx\na\t1\n", "add `delimiter: \"\\t\"`"),
+        ("<!DOCTYPE html>\n<html>\n", "it is a web page"),
+        ("PK\u{3}\u{4}", "it is a zip archive"),
+    ] {
+        refuses("d.csv", text, "", &[words]);
+    }
+    refuses("d.csv", b"\xff\xfei\0d\0", "", &["it is UTF-16"]);
+    refuses("d.jsonl", "[{\"id\":1}]\n", "", &["add `format: json`"]);
     refuses(
         "d.jsonl",
         "{\"id\":1}\n",

@@ -351,6 +351,32 @@ fn a_workflow_names_its_remote() {
 }
 
 #[test]
+fn a_place_that_is_not_a_store_gets_nothing_and_a_file_that_is_read_stays() {
+    let (project, ..) = pushed();
+    for (place, words) in [
+        ("host:/store", "SSH and Git"),
+        ("git@host:owner/store.git", "SSH and Git"),
+        ("~/store", "write $HOME"),
+        ("data.csv", "it is not a folder"),
+    ] {
+        for verb in ["push", "pull"] {
+            let told = project.run(&[verb, "w.yaml", "--remote", place]).exits(4);
+            says(&flat(&told.stderr), &[words, "a store is a folder"]);
+        }
+    }
+    assert!(!project.path("host:").exists() && !project.path("~").exists());
+    let pull = project.run(&["pull", "w.yaml", "--remote", "nowhere"]).exits(2);
+    pull.reports(&["there is no store nowhere", "galeras push"]);
+    let plan = project.cli("plan w.yaml --cache new --out new --remote nowhere").exits(0);
+    plan.reports(&["warning: there is no store nowhere, and nothing comes from it"]);
+    let show = project.run(&["show", "w.yaml", "kept", "-o", "data.csv"]).exits(2);
+    show.reports(&["the workflow reads data.csv", "name another file"]);
+    assert_eq!(project.read("data.csv"), data());
+    let listed = project.run(&["cache", "ls", "--cache", "nowhere"]).exits(0);
+    listed.reports(&["warning: nowhere has no results"]);
+}
+
+#[test]
 fn a_remote_outside_of_the_workflow_needs_consent() {
     let (_shared, remote, _) = pushed();
     let other = project_with(remote.to_str().unwrap());

@@ -137,8 +137,13 @@ fn answers_of_models_are_shown_from_the_lowest_score_to_the_highest() {
 fn what_is_not_computed_is_said_and_nothing_else_is_replaced() {
     let project = project("");
     project.run(&["run", "w.yaml", "--select", "rows"]).exits(0);
-    project.run(&["report", "w.yaml"]).exits(0);
-    says(&project.read("w.html"), &["--select large", "not computed"]);
+    project.run(&["report", "w.yaml"]).exits(0).reports(&["warning: the report lacks results"]);
+    let page = project.read("w.html");
+    says(&page, &["--select large", "not computed"]);
+    // A page with results is not replaced by one without.
+    let empty = ["report", "w.yaml", "--cache", "elsewhere"];
+    project.run(&empty).exits(1).reports(&["not computed yet", "--cache elsewhere"]);
+    assert_eq!(project.read("w.html"), page);
     // Nothing else is replaced.
     let project = self::project("").ran().with("w.html", "my own page");
     project.run(&["report", "w.yaml"]).exits(2).reports(&["a file that Galeras did not write"]);

@@ -257,7 +257,10 @@ impl Transport {
             // A certificate that is wrong stays wrong; a handshake cut off does not.
             let tls = has(&["certificate", "tls", "corrupt message", "handshake"]);
             if tls && !has(&["eof", "reset", "timed out", "refused"]) {
-                let text = format!("no safe connection to {origin}: {cause}");
+                let mut text = format!("no safe connection to {origin}: {cause}");
+                if has(&["corrupt message"]) {
+                    text.push_str("; the address of a server without TLS begins with http://");
+                }
                 return AttemptError::new(Kind::Fatal, text, Cost::Nothing);
             }
             let text = format!("{origin} cannot be reached: {cause}");

@@ -59,6 +59,14 @@ impl ArgError {
         // In full, unlike a quoted text.
         let place = escape(&place_of(&base.join(name)).display().to_string());
         let help = match Path::new(name).is_absolute() {
+            _ if name.contains("://") => {
+                "this is a URL, not a path: `read` fetches the file at its `url`".to_string()
+            }
+            _ if name.starts_with(['~', '$']) => {
+                let home = "`~` and variables are not replaced in a path: write it in full";
+                format!("{home}, or make it a param of type `path`")
+            }
+            _ if name.contains('*') => "a path names one file; patterns do not work".to_string(),
             true => format!("this is `{place}`"),
             false => format!("paths are relative to the workflow file: this is `{place}`"),
         };

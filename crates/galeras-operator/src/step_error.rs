@@ -145,7 +145,48 @@ pub fn plain_message(error: &DataFusionError) -> String {
     let text = text.strip_prefix("Error during planning: ").unwrap_or(&text);
     let text = text.strip_prefix("Schema error: ").unwrap_or(text);
     let text = text.strip_prefix("Execution error: ").unwrap_or(text);
-    text.strip_prefix("External error: ").unwrap_or(text).trim().to_string()
+    let text = text.strip_prefix("External error: ").unwrap_or(text).trim();
+    reworded(text).unwrap_or_else(|| text.to_string())
+}
+
+/// A message that names neither the mistake in words of SQL nor the way out, in better words.
+fn reworded(text: &str) -> Option<String> {
+    let text = text.strip_prefix("Arrow error: ").unwrap_or(text);
+    let text = text.strip_prefix("This feature is not implemented: ").unwrap_or(text);
+    let parts = |before: &str, after: &str| {
+        let (value, kind) = text.strip_prefix(before)?.split_once(after)?;
+        Some((value.to_string(), kind.trim_end_matches(" type").to_string()))
+    };
+    if let Some((value, kind)) = parts("Cast error: Cannot cast string '", "' to value of ") {
+        return Some(format!(
+            "the text '{value}' is not a value of the type {kind}: compare a column of texts with a \
+             text, as in `x = '3'`, or convert it with try_cast"
+        ));
+    }
+    if let Some((_, kind)) =
+        parts("Cannot create filter with non-boolean predicate ", " returning ")
+    {
+        return Some(format!(
+            "the condition is neither true nor false, its type is {kind}: compare it, as in `x > 3`"
+        ));
+    }
+    if let Some((_, kinds)) = parts("Cannot coerce ", " expression ") {
+        let kinds = kinds.trim_end_matches(" to valid types");
+        return Some(format!(
+            "{kinds} has types that do not fit: convert a column, as in `try_cast(x AS DOUBLE)`"
+        ));
+    }
+    let words = match text {
+        "Divide by zero error" => "a number is divided by 0; `x / nullif(y, 0)` gives null instead",
+        "Unsupported binary operator: PGOverlap" => "SQL has no `&&`; write AND",
+        "TOP" => "there is no TOP; write LIMIT and the number at the end of the query",
+        "No SQL statements were provided in the query string" => "the query is empty",
+        "The context currently only supports a single SQL statement" => {
+            "there are several queries; write one, without `;` inside"
+        }
+        _ => return None,
+    };
+    Some(words.to_string())
 }
 
 /// The task that panicked, if this error reports one. Repartitioning shares it among its readers.
@@ -157,6 +198,24 @@ fn panicked_task<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a JoinError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_of_libraries_name_the_way_out() {
+        for (text, told) in [
+            (
+                "Cast error: Cannot cast string 'r14' to value of Int64 type",
+                "convert it with try_cast",
+            ),
+            ("Divide by zero error", "nullif(y, 0)"),
+        ] {
+            assert!(reworded(&format!("Arrow error: {text}")).unwrap().contains(told), "{text}");
+        }
+        let filter = "Cannot create filter with non-boolean predicate 'size' returning Int64";
+        assert!(reworded(filter).unwrap().contains("its type is Int64: compare it"));
+        let sum = "Cannot coerce arithmetic expression Utf8 + Int64 to valid types";
+        assert!(reworded(sum).unwrap().starts_with("Utf8 + Int64 has types that do not fit"));
+        assert_eq!(reworded("there is no column"), None);
+    }
 
     #[test]
     #[cfg(target_os = "linux")]

@@ -21,7 +21,7 @@ use galeras_operator::columns::require_column;
 use galeras_operator::rejects::{reject_table, reject_values};
 use galeras_operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, Inputs,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, Tell,
     TypedOperator, args_schema, take_input,
 };
 use galeras_sql::functions::{KeyedHash, RowId, call};
@@ -261,6 +261,12 @@ impl TableStep for BoundSample {
                 }
             }
             let total: usize = strata.values().map(Vec::len).sum();
+            if let Some(n) = self.args.n.filter(|n| *n > total as u64) {
+                let message = format!(
+                    "the table has {total} rows, fewer than `n: {n}`: all of them are kept"
+                );
+                (cx.tell)(Tell::Warning(message));
+            }
             let thresholds = self.thresholds(strata);
             let (input, chosen) = match thresholds.as_slice() {
                 [] => (input, lit(false)),

@@ -41,14 +41,14 @@ pub enum StoreLocation {
 
 impl StoreLocation {
     /// Parses a folder's path or a URL. The error is [`StoreErrorKind::Unsupported`] if the
-    /// location is empty, is a URL of another scheme, or contains a password or a key, which is not
-    /// quoted.
+    /// location is empty, is a file or a URL of another scheme, is written as other programs write the
+    /// folders of a server or of a user, or contains a password or a key, which is not quoted.
     pub fn parse(location: &str) -> Result<Self> {
         if location.is_empty() {
             return Err(unsupported("a store", "its location is empty"));
         }
         if !location.contains("://") {
-            return Ok(Self::Folder(location.into()));
+            return folder(location);
         }
         let url = match Url::parse(location) {
             Ok(url) => url,
@@ -96,6 +96,30 @@ impl StoreLocation {
         };
         Digest::of_json(&json!({"store": place, "also": also}))
     }
+}
+
+/// The folder at a path. Not `server:folder` or `~/folder` unless it exists: results that seem to be
+/// sent elsewhere would end in a new folder of that name.
+fn folder(location: &str) -> Result<StoreLocation> {
+    let path = Path::new(location);
+    if path.exists() && !path.is_dir() {
+        return Err(unsupported(location, "it is not a folder"));
+    }
+    let first = location.split('/').next().unwrap_or(location);
+    let problem = match first {
+        _ if path.exists() => return Ok(StoreLocation::Folder(path.into())),
+        home if home.starts_with('~') => {
+            "only a shell knows `~`, and only at the start of a word; write $HOME"
+        }
+        server if server.contains(':') => {
+            "this is how SSH and Git name a folder of a server, which is not a kind of store; the \
+             path of a folder of this machine begins with ./"
+        }
+        _ => return Ok(StoreLocation::Folder(path.into())),
+    };
+    // The text before an @ may be a password.
+    let place = location.rsplit('@').next().unwrap_or(location);
+    Err(unsupported(place, problem))
 }
 
 /// The address of a web server, if the location is one. The error is
@@ -178,6 +202,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_and_the_folder_of_a_server_or_of_a_user_are_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (wrong, told) in [
+            (file.path().to_str().unwrap(), "it is not a folder"),
+            ("host:/store", "begins with ./"),
+            ("git@github.com:owner/store.git", "SSH and Git"),
+            ("~/store", "write $HOME"),
+        ] {
+            let error = StoreLocation::parse(wrong).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Unsupported, "{wrong}");
+            assert!(error.to_string().contains(told), "{error}");
+        }
+        assert_eq!(location("./a:b/c"), StoreLocation::Folder("./a:b/c".into()));
+        assert_eq!(location("a/b:c"), StoreLocation::Folder("a/b:c".into()));
+    }
+
+    #[test]
     fn a_password_is_refused_and_not_quoted() {
         for wrong in [
             "s3://me:hunter2@bucket/x",
@@ -186,6 +227,7 @@ mod tests {
             "gs://me:hunter2@bucket/x",
             "file:///x?token=hunter2",
             "s3://me:hunter2@bu cket",
+            "me:hunter2@host/x",
         ] {
             let error = StoreLocation::parse(wrong).unwrap_err().to_string();
             assert!(!error.contains("hunter2"), "{error}");

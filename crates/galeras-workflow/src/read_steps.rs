@@ -559,6 +559,9 @@ pub fn output_path_problem(path: &str) -> Option<String> {
     if CONFIGURATION_FILES.contains(&file.as_str()) {
         return Some(format!("{quoted} is the name of a configuration that programs obey"));
     }
+    if path.contains('\\') {
+        return Some(format!("{quoted} has a backslash, but folders are written with `/`"));
+    }
     None
 }
 

@@ -1,10 +1,11 @@
 //! Finds the user's mistake in a file that is not YAML, and how to fix it; the parser reports only
 //! where it gave up and what it expected.
 //!
-//! It looks for expressions without quotes between brackets, tabs, colons that are missing or touch
-//! the value, lines in a column where none can begin, quotes and brackets that are not closed or
-//! closed twice, and values that begin with a special character of YAML. For that it reads the file
-//! roughly ([`Lines`]): it knows only enough YAML to skip comments, quotes and block scalars.
+//! It looks for expressions without quotes between brackets, tabs, no-break spaces, colons that are
+//! missing or touch the value, lines in a column where none can begin, quotes and brackets that are
+//! not closed or closed twice, and values that begin with a special character of YAML. For that it
+//! reads the file roughly ([`Lines`]): it knows only enough YAML to skip comments, quotes and block
+//! scalars.
 
 use std::sync::Arc;
 
@@ -20,10 +21,16 @@ pub(super) fn find(source: &Arc<Source>, at: usize, complaint: &str) -> Option<D
     if let Some(open) = search.lines.expression {
         return Some(search.bare_expression(open));
     }
-    let found = search.tab().or_else(|| search.quotes()).or_else(|| search.brackets());
+    let found = search
+        .tab()
+        .or_else(|| search.no_break_space())
+        .or_else(|| search.quotes())
+        .or_else(|| search.brackets());
     let found = found.or_else(|| search.sign());
     found.or_else(|| search.lines.brackets.is_empty().then(|| search.block())?)
 }
+
+const NO_BREAK_SPACE: char = '\u{a0}';
 
 /// A file, and the place and words of the parser's complaint.
 struct Search<'a> {
@@ -78,6 +85,23 @@ impl Search<'_> {
             Span::new(tab, tab + tabs),
             "YAML is indented with spaces, never with tabs: most editors can be told to write \
              spaces for the Tab key",
+        ))
+    }
+
+    /// A no-break space, which is part of a key or a value. The parser gives up in that line or the
+    /// next one.
+    fn no_break_space(&self) -> Option<Diagnostic> {
+        let here = self.source.position(self.at).line;
+        let at = [here, here.saturating_sub(1)].into_iter().find_map(|line| {
+            let line = self.source.line_span(line)?;
+            let written = self.source.slice(line);
+            let blank = &written[..written.len() - written.trim_start().len()];
+            Some(line.start + blank.find(NO_BREAK_SPACE)?)
+        })?;
+        Some(self.mistake(
+            "a no-break space cannot indent a line",
+            Span::new(at, at + NO_BREAK_SPACE.len_utf8()),
+            "write ordinary spaces; a text copied from a page or a document may have others",
         ))
     }
 
@@ -522,6 +546,7 @@ mod tests {
             ("  s:\n      op: x\n    from: m\n", "indented", "    ", 7),
             ("\tfrom: m\n", "a tab", "\t", 5),
             ("    with:\n    \tn: 1\n", "a tab", "\t", 6),
+            ("  s:\n\u{a0}\u{a0}op: x\n    from: m\n", "no-break space", "\u{a0}", 6),
             ("    with: { q: 'a 'b' c' }\n", "closed before", "b", 5),
             ("    with: { q: \"a }\n  t:\n    op: x\n", "never closed", "\"", 5),
             ("    with: { n: 1\n  t:\n    op: x\n", "never closed", "{", 5),

@@ -256,6 +256,7 @@ async fn a_server_without_tls_is_reported() {
     let client = ChatClient::new(endpoint, ChatSettings::default()).unwrap();
     let reason = fatal(client.ask(&ask("hello"), &|_| (), &CancellationToken::new()).await);
     assert!(reason.contains("no safe connection to https://127.0.0.1"), "{reason}");
+    assert!(reason.ends_with("begins with http://"), "{reason}");
     server.abort();
 }
 

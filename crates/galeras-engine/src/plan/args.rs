@@ -297,9 +297,12 @@ fn right_form(
         NodeValue::String(text) if is("integer") || is("number") => {
             let fits = text.parse::<i64>().is_ok()
                 || (is("number") && text.parse::<f64>().is_ok_and(f64::is_finite));
-            match fits {
-                true => return Some(format!("without quotes: `{text}`")),
-                false => "a number in digits".to_owned(),
+            match (fits, other_expression(text)) {
+                (true, _) => return Some(format!("without quotes: `{text}`")),
+                (false, Some(name)) => {
+                    return Some(format!("a param is written `\"${{{{ params.{name} }}}}\"`"));
+                }
+                (false, None) => "a number in digits".to_owned(),
             }
         }
         NodeValue::Float(_) if is("integer") => "a number without a fraction".to_owned(),
@@ -318,6 +321,15 @@ fn right_form(
         _ => return purpose,
     };
     Some(purpose.map_or_else(|| form.clone(), |purpose| format!("{form}; {purpose}")))
+}
+
+/// The name in a reference as shells and templates write it: `$n`, `${n}`, `{{ n }}`.
+fn other_expression(text: &str) -> Option<&str> {
+    let is_one = text.starts_with('$') || (text.starts_with("{{") && text.ends_with("}}"));
+    let name = text.trim_matches(['$', '{', '}', ' ']);
+    let name = name.strip_prefix("params.").unwrap_or(name);
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    (is_one && is_name).then_some(name)
 }
 
 /// The type of a param with values of a type of JSON Schema.

@@ -180,10 +180,11 @@ pub(super) fn read_workflow(
 ) -> Option<WorkflowFile> {
     let text = match read_text(file, named) {
         Ok(text) => text,
-        Err(problem) => {
+        Err((problem, help)) => {
             let source = Source::new(display, "");
             let problem = Diagnostic::error(Code::MissingFile, problem, &source, Span::new(0, 0));
-            diagnostics.push(problem.with_help(nearby_workflows(file, display)));
+            let help = help.map_or_else(|| nearby_workflows(file, display), str::to_owned);
+            diagnostics.push(problem.with_help(help));
             return None;
         }
     };
@@ -218,6 +219,8 @@ fn nearby_workflows(file: &Path, display: &str) -> String {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(is_workflow).collect();
+    // It may exist, and not be readable.
+    names.retain(|name| file.file_name().is_none_or(|own| own != name.as_str()));
     names.sort_unstable();
     let shown = |name: &str| {
         let path = Path::new(display);
@@ -245,11 +248,16 @@ fn nearby_workflows(file: &Path, display: &str) -> String {
     }
 }
 
-fn read_text(file: &Path, named: bool) -> Result<String, String> {
-    let shown = file.display();
+/// The text of a file, or the problem, with a help if another file is not the way out.
+fn read_text(file: &Path, named: bool) -> Result<String, (String, Option<&'static str>)> {
+    let shown = file.display().to_string();
+    if shown.contains("://") {
+        let help = "download it first, and give the path of the file";
+        return Err((format!("{shown} is a URL, not a file of this machine"), Some(help)));
+    }
     let suffix = file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     if OTHER_FILES.contains(&suffix) && file.is_file() {
-        return Err(format!("{shown} is a .{suffix} file, not a workflow file"));
+        return Err((format!("{shown} is a .{suffix} file, not a workflow file"), None));
     }
     let bytes = if named {
         small_file::read_named(file, MAX_TEXT_BYTES)
@@ -258,10 +266,15 @@ fn read_text(file: &Path, named: bool) -> Result<String, String> {
     };
     let bytes = bytes.map_err(|e| match e.kind() {
         std::io::ErrorKind::InvalidInput if file.is_dir() => {
-            format!("{shown} is a folder, not a workflow file")
+            (format!("{shown} is a folder, not a workflow file"), None)
         }
-        _ => format!("cannot read {shown}: {e}"),
+        std::io::ErrorKind::PermissionDenied => {
+            (format!("cannot read {shown}: {e}"), Some("check who may read it"))
+        }
+        _ => (format!("cannot read {shown}: {e}"), None),
     })?;
-    String::from_utf8(bytes)
-        .map_err(|e| format!("{shown} is not UTF-8 (byte {})", e.utf8_error().valid_up_to()))
+    String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        (format!("{shown} is not UTF-8 (byte {at})"), Some("save it as UTF-8"))
+    })
 }

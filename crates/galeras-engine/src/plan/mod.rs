@@ -33,4 +33,5 @@ pub use model::{
     PlannedPart, PlannedRemote, PlannedReport, PlannedReportFile, PlannedSection, PlannedSigners,
     PlannedStep, TableRef,
 };
+pub use other_names::instead_of;
 pub use registration::{LockedAnalysis, LockedStep};

@@ -54,8 +54,8 @@ const OTHER_NAMES: &[(&[&str], &str)] = &[
     (&["edit_distance", "edit_similarity"], "`levenshtein` counts edits, `similarity` is a share"),
 ];
 
-/// What to use instead of this name.
-pub(super) fn instead_of(name: &str) -> Option<&'static str> {
+/// The advice for a name that other tools have.
+pub fn instead_of(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase().replace('-', "_");
     let found = OTHER_NAMES.iter().find(|(names, _)| names.contains(&name.as_str()));
     found.map(|(_, instead)| *instead)

@@ -478,7 +478,7 @@ fn shown(path: &Path) -> String {
 fn blocked(file: &WrittenFile<'_>, path: &Path) -> Option<Diagnostic> {
     if path.is_dir() {
         let message = format!("{} is a folder, so no file can be written there", shown(path));
-        return Some(error(Code::BadPath, file, message));
+        return Some(error(Code::BadPath, file, message).with_help("choose another path"));
     }
     let mut above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     let there = above.find(|folder| folder.exists())?;
@@ -486,7 +486,8 @@ fn blocked(file: &WrittenFile<'_>, path: &Path) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("{} is a file, so nothing can be written below it", shown(there));
-    Some(error(Code::BadPath, file, message))
+    let help = "choose another path, or another folder with --out";
+    Some(error(Code::BadPath, file, message).with_help(help))
 }
 
 fn in_store(file: &WrittenFile<'_>, names: &[PathBuf], guarded: &[PathBuf]) -> Option<Diagnostic> {
@@ -531,7 +532,8 @@ fn clashing(file: &WrittenFile<'_>, other: &WrittenFile<'_>, below: bool) -> Dia
         }
     };
     let first = other.place;
-    error(Code::BadPath, file, message).with_related(&first.source, span(first), "the other one")
+    let problem = error(Code::BadPath, file, message).with_help("choose another path");
+    problem.with_related(&first.source, span(first), "the other one")
 }
 
 #[cfg(test)]

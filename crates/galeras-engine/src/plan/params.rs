@@ -27,7 +27,9 @@ pub(super) fn command_line_params(
         let whole = Span::new(0, setting.len());
         let Some((name, text)) = setting.split_once('=') else {
             let message = "a setting has the form name=value";
-            diagnostics.push(Diagnostic::error(Code::UnknownOption, message, &source, whole));
+            let problem = Diagnostic::error(Code::UnknownOption, message, &source, whole);
+            diagnostics
+                .push(problem.with_help("as in `--set n=5`; a file of settings is not read"));
             continue;
         };
         let Some(param) = workflow.param(name) else {

@@ -20,8 +20,8 @@ use galeras_base::digest::Digest;
 use galeras_operator::Port;
 use galeras_operator::event::{EventSink, RunEvent};
 use galeras_store::{
-    AllowedSigners, CopyError, Manifest, Offer, PortArtifact, SignatureFile, Store, StoredManifest,
-    TableShape,
+    AllowedSigners, CopyError, Manifest, Offer, PortArtifact, SignatureFile, Store, StoreLocation,
+    StoredManifest, TableShape,
 };
 
 /// Requires signed results from a remote.
@@ -86,7 +86,16 @@ impl Remote {
     /// # Errors
     /// If the location is invalid.
     pub async fn open(location: &str, demand: Option<SignatureDemand>) -> Result<Self, RunError> {
-        Ok(Self { store: Store::open_remote(location).await?, demand, state: Mutex::default() })
+        let store = Store::open_remote(location).await?;
+        let mut state = RemoteState::default();
+        if let Ok(StoreLocation::Folder(folder)) = StoreLocation::parse(location)
+            && !folder.exists()
+        {
+            // Its name may be misspelt, and what it has would be paid for again.
+            let message = format!("there is no store {location}, and nothing comes from it");
+            state.untold.push((None, message));
+        }
+        Ok(Self { store, demand, state: Mutex::new(state) })
     }
 
     /// Its location.

@@ -310,6 +310,13 @@ impl GenerateArgs {
             let error = ArgError::new("base_url", Code::BadUrl, message);
             errors.push(error.help("the key is in the variable that `api_key_env` names"));
         }
+        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if self.api_key_env.as_deref().is_some_and(|name| !is_name(name)) {
+            // Not quoted: it may be the key.
+            let message = "`api_key_env` is the name of a variable, not the key itself";
+            let error = ArgError::new("api_key_env", Code::WrongValue, message);
+            errors.push(error.help("as in `api_key_env: OPENAI_API_KEY`, without `$`"));
+        }
         let set: &[&str] = match self.protocol() {
             Protocol::Chat => &["model", "messages", "stream", "n"],
             Protocol::Completions => &["model", "prompt", "suffix", "stream", "n", "echo"],

@@ -219,7 +219,7 @@ fn checked(row: &CsvRow) -> Result<(), String> {
     bounded(row)?;
     match std::str::from_utf8(&row.bytes) {
         Ok(_) => Ok(()),
-        Err(_) => Err(format!("line {}: the row is not UTF-8", row.line)),
+        Err(_) => Err(format!("line {}: the row is not UTF-8: save the file as UTF-8", row.line)),
     }
 }
 

@@ -87,6 +87,56 @@ pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String>
     }
 }
 
+/// The bytes of a file in which its format shows.
+const START_BYTES: usize = 4096;
+
+/// Finds text files of another format than the one they are read as, most of which would be a table
+/// of one strange column. `has_delimiter` if the user named the delimiter.
+pub(super) fn check_start(
+    file: &Path,
+    format: FileFormat,
+    has_delimiter: bool,
+) -> Result<(), String> {
+    if format == FileFormat::Parquet {
+        return Ok(());
+    }
+    let mut reader = buffered(file)?;
+    let start = reader.fill_buf().map_err(|e| e.to_string())?;
+    let start = &start[..start.len().min(START_BYTES)];
+    if start.starts_with(b"PK\x03\x04") {
+        return Err("it is a zip archive, such as an Excel file: save its table as CSV".into());
+    }
+    if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+        return Err("it is UTF-16: save it as UTF-8".into());
+    }
+    let text = String::from_utf8_lossy(start);
+    let text = text.trim_start();
+    let begins = |tag: &str| text.get(..tag.len()).is_some_and(|t| t.eq_ignore_ascii_case(tag));
+    if begins("<!doctype") || begins("<html") {
+        return Err("it is a web page: fetch the file that the page shows (on GitHub, Raw)".into());
+    }
+    if format == FileFormat::Jsonl && text.starts_with('[') {
+        return Err("it is a JSON list, not one object per line: add `format: json`".into());
+    }
+    let mut lines = text.lines();
+    let (header, row) = (lines.next().unwrap_or_default(), lines.next());
+    let separates = |sign: &char| {
+        let count = |line: &str| line.matches(*sign).count();
+        count(header) > 0 && row.is_none_or(|row| count(row) == count(header))
+    };
+    let other = [';', '\t', '|'].into_iter().find(separates);
+    match other.filter(|_| format == FileFormat::Csv && !has_delimiter) {
+        Some(sign) if !header.contains([',', '"']) => {
+            let sign = sign.escape_default();
+            Err(format!(
+                "its header has no comma: add `delimiter: \"{sign}\"`, or `delimiter: \",\"` if it is \
+                 one column"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The mark that Windows programs write before text.
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 
 use self::csv_rows::CsvDialect;
 use self::fetch::fetch;
-use self::formats::{FileFormat, check_readable, check_whole, open};
+use self::formats::{FileFormat, check_readable, check_start, check_whole, open};
 use self::plain_text::{PlainText, plain_text};
 use self::types::{Declared, check_storable, declared_types};
 use galeras_base::digest::Digest;
@@ -157,7 +157,9 @@ impl Operator for ReadOperator {
             };
             let plain = plain_text(&file, format, &declared.json).map_err(unreadable)?;
             let content = plain.as_ref().map_or_else(|| file.clone(), PlainText::path);
+            let has_delimiter = args.delimiter.is_some();
             let sound = async {
+                check_start(&content, format, has_delimiter)?;
                 check_whole(&content, format)?;
                 let raw = open(&cx.session, &content, format, &dialect, &declared).await;
                 let raw = raw.map_err(|e| galeras_operator::plain_message(&e))?;

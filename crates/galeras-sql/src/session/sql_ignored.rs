@@ -1,12 +1,12 @@
-//! Refuses clauses of SQL that DataFusion parses and then ignores: the query would silently return
-//! other rows than it asks for.
+//! Refuses clauses of SQL that DataFusion parses and then ignores, and comparisons with NULL: the
+//! query would silently return other rows than it asks for.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType, Expr, GroupByExpr, OrderByKind, Query, Select, SelectFlavor,
-    SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Visit, Visitor,
-    WildcardAdditionalOptions,
+    ArrayElemTypeDef, BinaryOperator, DataType, Expr, GroupByExpr, OrderByKind, Query, Select,
+    SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Value, ValueWithSpan,
+    Visit, Visitor, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -43,14 +43,39 @@ pub(super) fn has_query(sql: &impl Visit) -> bool {
     sql.visit(&mut Queries).is_break()
 }
 
-/// Refuses statements, or an expression, with such a clause.
+/// Refuses statements, or an expression, with such a clause or comparison.
 ///
 /// # Errors
 /// An error (at `path`) with the code `sql`.
 pub(super) fn check_clauses(sql: &impl Visit, path: &str) -> Result<(), ArgError> {
+    if sql.visit(&mut NullComparisons).is_break() {
+        let message = "a comparison with NULL is null in every row, and never true";
+        return Err(ArgError::new(path, Code::Sql, message).help("write IS NULL or IS NOT NULL"));
+    }
     let ControlFlow::Break(clause) = sql.visit(&mut IgnoredClauses) else { return Ok(()) };
     let message = format!("{clause} would have no effect: queries do not know it");
     Err(ArgError::new(path, Code::Sql, message).help("leave it out"))
+}
+
+/// Finds a comparison with NULL.
+struct NullComparisons;
+
+impl Visitor for NullComparisons {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let is_null =
+            |side: &Expr| matches!(side, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
+        match expr {
+            Expr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }
+                if is_null(left) || is_null(right) =>
+            {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }
 
 /// Finds the first such clause.
@@ -190,6 +215,15 @@ mod tests {
             assert!(error.message.starts_with(clause), "{sql}: {}", error.message);
         }
         for sql in [
+            "SELECT * FROM t WHERE x = NULL",
+            "SELECT x <> NULL AS y FROM t",
+            "SELECT * FROM t JOIN u ON NULL >= t.x",
+        ] {
+            let error = check_query(sql, "query").unwrap_err();
+            assert!(error.message.starts_with("a comparison with NULL"), "{}", error.message);
+        }
+        for sql in [
+            "SELECT coalesce(x, NULL) = 1 AS y FROM t WHERE x IS NOT NULL",
             "SELECT DISTINCT ON (x) x, y FROM t ORDER BY x, y",
             "SELECT * EXCLUDE (x) FROM t",
             "SELECT CAST(x AS VARCHAR) AS v, x::decimal(10, 2) AS d FROM t",

@@ -293,7 +293,12 @@ fn syntax(error: &ParserError, text: &SqlText<'_>, words: &[SqlWord]) -> ArgErro
         Some(wanted) => {
             let width = found.len().max(1);
             let end = text.sql.get(at..at + width).map_or(at, |_| at + width);
-            fail(format!("{} stands where {} should", quote(found), article(&wanted))).word(at..end)
+            let message = format!("{} stands where {} should", quote(found), article(&wanted));
+            let error = fail(message).word(at..end);
+            match found.starts_with(['“', '”', '„', '‘', '’']) {
+                true => error.help("a word processor made this quote: a text is written 'a'"),
+                false => error,
+            }
         }
         None => {
             let mut chars = said.chars();
@@ -554,6 +559,7 @@ mod tests {
             ("SELECT size FROM input WHERE path = 'a", "'", "nterminated"),
             ("SELECT size FROM input, other", "size", "several tables"),
             ("SELECT (size FROM input", "FROM", "stands where"),
+            ("SELECT size FROM input WHERE path = “a”", "“", "stands where"),
         ] {
             let (message, word, _) = told(sql).await;
             assert_eq!(word, marked, "{sql}: {message}");

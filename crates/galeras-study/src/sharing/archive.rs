@@ -84,7 +84,7 @@ impl Archive {
         let problem = seal_problem(&mut file).about("read", path)?;
         file.rewind().about("read", path)?;
         let zip = ZipArchive::new(BufReader::new(file));
-        let zip = zip.map_err(|error| format!("it is not a zip file ({error})"));
+        let zip = zip.map_err(|error| format!("it is not a zip file, or is cut off ({error})"));
         let mut zip = zip.about("read", path)?;
         let (mut entries, mut strange) = (BTreeMap::new(), Vec::new());
         for at in 0..zip.len() {

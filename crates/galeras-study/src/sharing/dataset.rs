@@ -224,6 +224,11 @@ impl Publisher<'_> {
         is_text(schema, LICENCE) || is_text(schema, REPOSITORY)
     }
 
+    /// The rows of a table name their repository, so that those of an owner can be left out.
+    pub fn tells_repository(&self, input: &Input) -> bool {
+        is_text(&input.schema.schema, REPOSITORY)
+    }
+
     /// Writes the rows of a table that may be published.
     ///
     /// # Errors
@@ -238,8 +243,13 @@ impl Publisher<'_> {
         let session = session(1);
         let rows =
             open(&session, self.store, self.plan, input, self.done).map_err(RunError::from)?;
-        let order = input.schema.key.iter().map(|name| column(name).sort(true, true)).collect();
-        let rows = rows.sort(order).map_err(RunError::from)?;
+        let order: Vec<_> =
+            input.schema.key.iter().map(|name| column(name).sort(true, true)).collect();
+        // A figure has one row and no key.
+        let rows = match order.is_empty() {
+            true => rows,
+            false => rows.sort(order).map_err(RunError::from)?,
+        };
         let schema: SchemaRef = Arc::new(rows.schema().as_arrow().clone());
         let plain = plain_name(table);
         let mut name = plain.clone();
