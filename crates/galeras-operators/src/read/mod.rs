@@ -235,8 +235,20 @@ impl BoundRead {
             self.names.push((field.name().clone(), new));
             fields.push(Arc::new(column));
         }
+        let other = match self.format {
+            FileFormat::Csv => other_delimiter(schema),
+            _ => None,
+        };
         let unknown = |path: String, name: &str, fields: &[FieldRef]| {
-            ArgError::unknown_column(path, name, fields.iter().map(|f| f.name().as_str()))
+            let known = fields.iter().map(|f| f.name().as_str());
+            let error = ArgError::unknown_column(path, name, known);
+            match other {
+                Some(other) => error.help(format!(
+                    "the file has one column; if `{other}` is between its values, add `delimiter: \
+                     \"{other}\"`"
+                )),
+                None => error,
+            }
         };
         for name in self.args.types.keys().filter(|name| !names.contains(*name)) {
             errors.push(unknown(format!("types.{name}"), name, &fields));
@@ -378,6 +390,13 @@ impl TableStep for BoundRead {
             Ok(vec![(MAIN, renamed.select(columns)?)])
         })
     }
+}
+
+/// The character that seems to be between the values of a file with a single column, as in YAML.
+fn other_delimiter(schema: &Schema) -> Option<&'static str> {
+    let [only] = &schema.fields()[..] else { return None };
+    let known = [(";", ";"), ("\t", "\\t"), ("|", "|"), (",", ",")];
+    known.into_iter().find(|(text, _)| only.name().contains(text)).map(|(_, shown)| shown)
 }
 
 /// The dialect of a CSV file; other formats have none.
