@@ -112,7 +112,12 @@ fn read_takes_delimiters_missing_values_and_packed_files() {
     let words = "line 3: the column `x` is `NA`, not int64; if it stands for a missing value";
     refuses("d.csv", "id,x\na,1\nb,NA\n", ", types: { x: int64 }", &[words]);
     refuses("d.csv", "id,x\n", ", delimiter: ', '", &["`delimiter` is one ASCII character"]);
-    refuses("d.csv", "id;x\na;1\n", "", &["the file has one column", "add `delimiter: \";\"`"]);
+    refuses(
+        "d.csv",
+        "id;x\na;1\n",
+        ", key: [id]",
+        &["the file has one column", "add `delimiter: \";\"`"],
+    );
     refuses(
         "d.jsonl",
         "{\"id\":1}\n",
