@@ -26,6 +26,7 @@ use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number, wr
 use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_figures::{Kind, Spec, terminal};
+use galeras_operator::table_digest::type_name;
 use galeras_operator::{TableSchema, plain_message};
 use galeras_sql::session::{
     FigureColumn, SqlText, check_query, column, dropped_group_columns, explain, figure_data,
@@ -207,6 +208,14 @@ fn chosen(
         let expr = parse_row_expr(session, &schema, condition, "").map_err(|error| {
             fail(format!("--where: {}", with_help(error.message, error.help)), Exit::Invalid)
         })?;
+        if expr.data_type != DataType::Boolean {
+            let message = format!(
+                "--where is true or false, but this has type {}; compare the value, as in \
+                 `nloc > 1`",
+                type_name(&expr.data_type)
+            );
+            return Err(fail(message, Exit::Invalid));
+        }
         df = df.filter(expr.expr).map_err(invalid)?;
     }
     let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
@@ -256,11 +265,12 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
     let state = session.state();
     let dialect = state.config_options().sql_parser.dialect;
     let statement = state.sql_to_statement(query, &dialect).map_err(|error| {
-        let message = plain_message(&error);
+        let text = SqlText { sql: query, path: "", session, columns: &[], tables: &[] };
+        let error = explain(&error, &text);
         let help = unquoted_cells(query).map(|name| {
-            format!("; a table whose name has brackets is written in double quotes: \"{name}\"")
+            format!("a table whose name has brackets is written in double quotes: \"{name}\"")
         });
-        fail(format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
+        fail(with_help(error.message, help.or(error.help)), Exit::Invalid)
     })?;
     let references = state.resolve_table_references(&statement).map_err(invalid)?;
     for reference in references {
