@@ -98,6 +98,7 @@ fn mistakes_are_told_before_anything_runs() {
     for (arguments, told) in [
         ("{ kind: pie, x: size }", "pie"),
         ("{ kind: histogram }", "a histogram needs `x`"),
+        ("{ kind: forest, x: size }", "help: it takes `y`, `x`, `low`, `high`"),
         ("{ kind: histogram, x: group }", "column `group` has type utf8"),
         ("{ kind: histogram, x: sise }", "did you mean `size`?"),
         ("{ kind: histogram, x: size, low: low, high: high }", "does not take `low`"),
