@@ -203,8 +203,8 @@ pub fn phrase(access: &Access) -> String {
         Access::Write { path } => {
             let path = escape_all(&path.to_string_lossy());
             format!(
-                "writes {path}, outside of the folder for outputs, or hidden in it (your home folder, \
-                 and a folder that contains it, do not count as one)"
+                "writes {path}, outside of the folder for outputs (a home folder is not one), or \
+                 hidden in it"
             )
         }
         Access::WriteFolder { path } => {
