@@ -29,6 +29,7 @@ use galeras_display::{ColumnSummary, TableStyle, TableSummary, count, number, wr
 use galeras_engine::plan::{Input, Plan, TableRef, cell_columns};
 use galeras_engine::runner::{StepManifests, open};
 use galeras_figures::{Kind, Spec, terminal};
+use galeras_operator::table_digest::type_name;
 use galeras_operator::{TableSchema, plain_message};
 use galeras_sql::session::{
     FigureColumn, SqlText, check_query, column, dropped_group_columns, explain, figure_data,
@@ -217,6 +218,14 @@ fn chosen(
             let help = error.help.or_else(|| other_clause(condition).map(str::to_string));
             fail(format!("--where: {}", with_help(error.message, help)), Exit::Invalid)
         })?;
+        if expr.data_type != DataType::Boolean {
+            let message = format!(
+                "--where is true or false, but this has type {}; compare the value, as in \
+                 `nloc > 1`",
+                type_name(&expr.data_type)
+            );
+            return Err(fail(message, Exit::Invalid));
+        }
         df = df.filter(expr.expr).map_err(invalid)?;
     }
     let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();

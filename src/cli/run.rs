@@ -199,6 +199,9 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Result<Exit, Failure
     }
     // Sent last, so that its time includes everything.
     events.send(outcome.finished(started));
+    if human && args.select.is_empty() && !args.keep_going && has_unwritten(&plan, &outcome) {
+        note("no output was written; --keep-going writes those whose steps are done");
+    }
     if human && let Some(text) = where_to_look(&plan, &outcome, &cache) {
         note(&text);
     }
@@ -269,6 +272,13 @@ fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Failure> {
         positions.extend(matching);
     }
     Ok(positions)
+}
+
+/// True if a failed step kept the output of other steps from being written.
+fn has_unwritten(plan: &Plan, outcome: &RunOutcome) -> bool {
+    let is_done = |step: usize| outcome.manifests.get(step).is_some_and(Option::is_some);
+    outcome.status == RunStatus::Failed
+        && plan.outputs.iter().any(|output| output.input.tables.iter().all(|t| is_done(t.step)))
 }
 
 /// The command that shows rows of this run: of the first output, or of the last step if there is

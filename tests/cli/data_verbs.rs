@@ -71,8 +71,8 @@ fn rows_ports_and_cells_are_shown_to_people_and_written_as_csv_and_as_parquet() 
     for (option, value, word) in [
         ("--columns", "id,sise", "did you mean `size`?"),
         ("--where", "sise > 1", "did you mean `size`?"),
-        ("--where", "size >", ""),
-        ("--where", "size + 1", ""),
+        ("--where", "size >", "the SQL ends where an expression should come"),
+        ("--where", "size + 1", "compare the value, as in `nloc > 1`"),
     ] {
         let shown = project.run(&["show", "w.yaml", "table", option, value]).exits(2);
         assert!(!shown.stderr.is_empty() && shown.stderr.contains(word), "{value}: {shown}");
@@ -125,7 +125,7 @@ fn queries_read_steps_and_ports() {
         ("SELECT sise FROM valid", "did you mean `size`?"),
         ("SELECT size FROM vaild", "did you mean `valid`?"),
         ("SELECT size FROM valid.reject", "rejects"),
-        ("SELEC size FROM valid", "SELEC"),
+        ("SELEC size FROM valid", "did you mean `SELECT`?"),
         ("DROP TABLE valid", "begins with SELECT"),
         ("CREATE TABLE x AS SELECT 1", "begins with SELECT"),
         ("COPY valid TO 'x.csv'", "begins with SELECT"),
@@ -133,6 +133,7 @@ fn queries_read_steps_and_ports() {
         ("SELECT id FROM valid WHERE text = NULL", "write IS NULL or IS NOT NULL"),
         ("SELECT 1; SELECT 2", "without `;`"),
         ("SELECT TOP 3 id FROM valid", "write LIMIT"),
+        ("SELECT * FROM", "the SQL ends where an identifier should come"),
         ("SELECT id FROM valid WHERE text = hello", "a text is written `text = 'hello'`"),
         ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
         ("", "the query is empty"),

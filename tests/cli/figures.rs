@@ -98,6 +98,7 @@ fn mistakes_are_told_before_anything_runs() {
     for (arguments, told) in [
         ("{ kind: pie, x: size }", "pie"),
         ("{ kind: histogram }", "a histogram needs `x`"),
+        ("{ kind: forest, x: size }", "help: it takes `y`, `x`, `low`, `high`"),
         ("{ kind: histogram, x: group }", "column `group` has type utf8"),
         ("{ kind: histogram, x: sise }", "did you mean `size`?"),
         ("{ kind: histogram, x: size, low: low, high: high }", "does not take `low`"),
@@ -117,7 +118,11 @@ fn mistakes_are_told_before_anything_runs() {
 #[test]
 fn what_only_rows_show_fails_the_step_with_a_sentence() {
     let project = project("{ kind: scatter, x: size, y: size, low: high, high: low }");
-    project.run(&["run", "w.yaml"]).exits(1).reports(&["`high`"]);
+    project.change("outputs:\n", "outputs:\n  rows: { from: rows, path: rows.csv }\n");
+    let lost = "no output was written; --keep-going writes those whose steps are done";
+    project.run(&["run", "w.yaml"]).exits(1).reports(&["`high`", lost]);
+    let kept = project.run(&["run", "w.yaml", "--keep-going"]).exits(1).reports(&["rows.csv"]);
+    assert!(project.path("rows.csv").exists() && !kept.stderr.contains(lost), "{kept}");
     project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
     // A column of nulls has no numbers.
     project.run(&["check", "w.yaml"]).exits(2).reports(&["size"]);

@@ -43,8 +43,8 @@ const MISSING: &str = "missing-argument";
 /// The step, its arguments with the mark at the only mistake, the code, words of the message.
 #[rustfmt::skip]
 const MISTAKES: &[(&str, &str, &str, &[&str])] = &[
-    ("openai", "«top_k: 4", "unknown-argument", &["only the server knows", "`extra_body: { top_k: … }`"]),
-    ("openai", "«temprature: 1", "unknown-argument", &["temprature", "temperature"]),
+    ("openai", "«top_k: 4", "unknown-argument", &["help: a field that only the server knows", "`extra_body: { top_k: … }`"]),
+    ("openai", "«temprature: 1", "unknown-argument", &["temprature", "did you mean `temperature`?"]),
     ("openai", "price: { input: 1, output: 1, «cached: 1 }", "unknown-argument", &["cached"]),
     ("openai", "api_key_env: «'sk-abc'", "wrong-value", &["the name of a variable, not the key", "OPENAI_API_KEY"]),
     ("openai", "api_key_env: «'$KEY'", "wrong-value", &["without `$`"]),

@@ -81,6 +81,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("check .", &["is a folder, not a workflow file", "such as `./study.yaml`, `./w.yaml`"]),
     ("check empty", &["empty is a folder", "`galeras init` writes one"]),
     ("check data.jsonl", &["data.jsonl is a .jsonl file, not a workflow file", "`w.yaml`"]),
+    ("run b.zip", &["b.zip is a .zip file, not a workflow file", "unpack a bundle"]),
     ("show w.yaml", &["name a step; the steps are table, valid, rest"]),
     ("explain w.yaml", &["name a step; the steps are table, valid, rest"]),
     ("path w.yaml", &["name a step; the steps are table, valid, rest"]),
@@ -112,6 +113,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
 #[test]
 fn a_mistake_on_the_command_line_leads_to_the_next_step() {
     let project = Project::new(WORKFLOW).with("study.yaml", WORKFLOW).with("data.jsonl", "{}\n");
+    project.write("b.zip", "PK");
     std::fs::create_dir(project.path("empty")).unwrap();
     std::fs::write(project.path("latin.txt"), b"galeras: 1\n# f\xfcr\n").unwrap();
     every(COMMANDS.iter().map(|case| (case.0, case)), |(command, words)| {

@@ -232,6 +232,7 @@ fn a_value_of_another_type_leads_to_its_right_form() {
         ("oracle, from: table, with: { seed: 1, memory: «2 }", "with a unit: `memory: 2GiB`"),
         ("cut, from: table, with: { column: «1, seed: 1 }", "in quotes: `\"1\"`"),
         ("describe, from: table, with: { columns: «size }", "a list: `[size]`"),
+        ("dedup, from: table, with: { column: code, «null: 3 }", "in quotes: \"null\""),
         (
             "cut, from: table, with: { column: «'${{ params.seed }}', seed: 1 }",
             "the param needs `type: string`",

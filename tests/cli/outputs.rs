@@ -319,7 +319,11 @@ fn columns_that_are_no_text_or_no_file() {
     wrong("path: o.tex, bold: { size: «best }", "wrong-value", &["`max` or its `min`"]);
     wrong("path: o.md, digits: «20", "wrong-type", &["from 0 to 12"]);
     let pivot = "path: o.md, «pivot: { columns: note, values: size }";
-    wrong(pivot, "missing-key", &["a pivot needs `columns`"]);
+    wrong(
+        pivot,
+        "missing-key",
+        &["also needs `columns`", "add `columns: [outcome]` before `pivot`"],
+    );
     // `show` says whether, not how.
     wrong("path: out/all.csv, show: «table", "wrong-type", &["true or false"]);
     wrong("path: out/all.csv, «shown: true", "unknown-key", &["did you mean `show`?"]);

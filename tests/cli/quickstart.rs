@@ -188,6 +188,8 @@ fn templates_are_workflows_to_start_from() {
     done.reports(&["2 of 2 rows have fewer than 20 tokens and are not compared"]);
     assert_eq!(table(&project.read("own-code/table.csv"))[0]["n"], "2");
     run("completion", &["n=12"]).prints(&["chrf"]);
+    says(&project.read("completion/effects.tex"), &["\\toprule", "chrf & "]);
+    says(&project.read("completion/scores.svg"), &["<svg", "similarity"]);
     run("mining", &["repos=./mining/r", "since=2022-01-01", "until=2023-01-01"]);
     assert_eq!(table(&project.read("mining/table.csv"))[0]["n"], "1", "`b` has one line");
 }

@@ -124,6 +124,12 @@ fn read_takes_delimiters_missing_values_and_packed_files() {
     refuses("d.csv", b"\xff\xfei\0d\0", "", &["it is UTF-16"]);
     refuses("d.jsonl", "[{\"id\":1}]\n", "", &["add `format: json`"]);
     refuses(
+        "d.csv",
+        "id;x\na;1\n",
+        ", key: [id]",
+        &["its header has no comma", "add `delimiter: \";\"`"],
+    );
+    refuses(
         "d.jsonl",
         "{\"id\":1}\n",
         ", delimiter: ';'",

@@ -19,9 +19,20 @@ fn decimals_by_error(error: f64) -> Option<usize> {
 /// about the standard error of an interval of 95 %. None where one end is more than 20 times the other,
 /// as of ratios, whose lower end such decimals would hide.
 pub fn decimals_by_interval((low, high): (f64, f64)) -> Option<usize> {
+    decimals_by_error(0.25 * (high - low)).filter(|_| spread((low, high)) <= 20.0)
+}
+
+/// How many times one end of an interval is the other; 0 if zero is between them.
+fn spread((low, high): (f64, f64)) -> f64 {
     let (near, far) = (low.abs().min(high.abs()), low.abs().max(high.abs()));
-    let is_ratio = low * high > 0.0 && far > 20.0 * near;
-    decimals_by_error(0.25 * (high - low)).filter(|_| !is_ratio)
+    if low * high > 0.0 { far / near } else { 0.0 }
+}
+
+/// The decimals that show both ends of a wide interval, as of a ratio or of a small mean: those of
+/// the smaller end.
+fn decimals_by_ends((low, high): (f64, f64)) -> Option<usize> {
+    let is_wide = (20.0..=1000.0).contains(&spread((low, high)));
+    decimals_by_error(low.abs().min(high.abs())).filter(|_| is_wide)
 }
 
 /// Columns on the scale of an estimate, which have the decimals of its row.
@@ -55,7 +66,9 @@ pub fn row_decimals(
 ) -> Vec<Option<usize>> {
     let [low, high, error] = ERRORS;
     let of = |row| match (number(low, row), number(high, row)) {
-        (Some(low), Some(high)) => decimals_by_interval((low, high)),
+        (Some(low), Some(high)) => {
+            decimals_by_interval((low, high)).or_else(|| decimals_by_ends((low, high)))
+        }
         _ => decimals_by_error(number(error, row)?),
     };
     let own: Vec<Option<usize>> = (0..rows).map(of).collect();
@@ -119,6 +132,8 @@ mod tests {
         }
         assert_eq!(decimals_by_interval((-0.001_226, 0.006_727)), Some(4));
         assert_eq!(decimals_by_interval((0.02, 400.0)), None);
+        let ends = [(0.000_349, 0.007_34), (-8.0, -0.02), (0.02, 400.0), (0.5, 0.5), (0.1, 0.2)];
+        assert_eq!(ends.map(decimals_by_ends), [Some(5), Some(3), None, None, None]);
         // Errors of about one size share their decimals; a row without an error has them, too.
         let of = |errors: &[f64]| {
             row_decimals(errors.len(), |name, row| {

@@ -298,10 +298,11 @@ impl Builder<'_> {
         let mut merged: HashSet<String> = HashSet::new();
         for (key, value) in entries {
             let Some(name) = key.as_str() else {
-                let message = format!("a key must be a string, not a {}", key.type_name());
+                let message = format!("a key must be a string, not {}", describe(&key));
                 let problem = Diagnostic::error(Code::WrongType, message, self.source, key.span);
                 let written = self.source.slice(key.span).trim();
-                self.diagnostics.push(match (key.is_scalar(), written.starts_with('{')) {
+                let is_word = key.is_scalar() || written == "null";
+                self.diagnostics.push(match (is_word, written.starts_with('{')) {
                     (true, _) => problem.with_help(format!("write it in quotes: \"{written}\"")),
                     (false, true) => problem.with_help(format!(
                         "a template needs quotes: \"{{{}}}\"",

@@ -21,6 +21,18 @@ use galeras_workflow::{
 /// The argument for fields of requests that an operator does not have.
 const EXTRA_BODY: &str = "extra_body";
 
+/// Fields that many servers know, which are not misspelt arguments.
+const SERVER_FIELDS: &[&str] = &[
+    "frequency_penalty",
+    "logit_bias",
+    "min_p",
+    "presence_penalty",
+    "reasoning_effort",
+    "repetition_penalty",
+    "response_format",
+    "top_k",
+];
+
 /// Reports each violation of the schema in `node`, and returns true if it fits. `owner` names the
 /// operator; a missing argument is reported at `place`.
 pub(super) fn check(
@@ -215,10 +227,11 @@ impl Checker<'_> {
                 let error = self.error(Code::UnknownArgument, message, key.span);
                 let mut error = error.with_suggestion(name, properties.keys().map(String::as_str));
                 if path.is_empty() && properties.contains_key(EXTRA_BODY) {
-                    let known = error.help.take().unwrap_or_default();
+                    let known = error.help.take().filter(|_| !SERVER_FIELDS.contains(&name));
+                    let known = known.map_or_else(String::new, |known| format!("; {known}"));
                     error.help = Some(format!(
-                        "{known}; a field that only the server knows goes into \
-                         `{EXTRA_BODY}: {{ {name}: … }}`"
+                        "a field that only the server knows goes into \
+                         `{EXTRA_BODY}: {{ {name}: … }}`{known}"
                     ));
                 }
                 problems.push(error);

@@ -200,8 +200,8 @@ pub(super) fn read_workflow(
 }
 
 /// Suffixes of data and programs, which are often YAML by chance.
-const OTHER_FILES: [&str; 10] =
-    ["csv", "tsv", "jsonl", "ndjson", "parquet", "arrow", "gz", "zst", "py", "md"];
+const OTHER_FILES: [&str; 11] =
+    ["csv", "tsv", "jsonl", "ndjson", "parquet", "arrow", "gz", "zst", "zip", "py", "md"];
 
 /// The workflow files in a help.
 const LISTED_FILES: usize = 5;
@@ -209,6 +209,9 @@ const LISTED_FILES: usize = 5;
 /// Names the workflow that a wrong path may mean, or those in its folder.
 fn nearby_workflows(file: &Path, display: &str) -> String {
     let is_folder = file.is_dir();
+    if file.extension().is_some_and(|suffix| suffix == "zip") && file.is_file() {
+        return "unpack a bundle; its workflow is then in the folder `workflow`".to_owned();
+    }
     let folder = match file.parent() {
         _ if is_folder => file,
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -244,9 +244,11 @@ fn paper_problem(
         return Some(problem.with_help("files for programs have all columns and all digits"));
     }
     if paper.pivot.is_some() && paper.columns.is_empty() {
-        let message = "a pivot needs `columns`, which tell its rows apart";
+        let message = "an output with a pivot also needs `columns`, which tell its rows apart";
         let problem = Diagnostic::error(Code::MissingKey, message, source, first.span);
-        return Some(problem.with_help("as in `columns: [outcome]`"));
+        return Some(
+            problem.with_help("add `columns: [outcome]` before `pivot`, with your column"),
+        );
     }
     let pivot = paper.pivot.iter().flat_map(|(columns, values)| [columns, values]);
     let bold = paper.bold.iter().map(|(column, _)| column);

@@ -202,7 +202,10 @@ pub fn phrase(access: &Access) -> String {
         }
         Access::Write { path } => {
             let path = escape_all(&path.to_string_lossy());
-            format!("writes {path}, outside of the folder for outputs, or hidden in it")
+            format!(
+                "writes {path}, outside of the folder for outputs (a home folder is not one), or \
+                 hidden in it"
+            )
         }
         Access::WriteFolder { path } => {
             let path = escape_all(&path.to_string_lossy());

@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
+use galeras_base::terminal_escape::escape;
 use galeras_operator::columns::{is_number, require_column};
 use galeras_operator::{ArgError, BindContext};
 use galeras_workflow::code::Code;
@@ -201,20 +202,25 @@ impl Args {
     pub(super) fn check(&self, cx: &BindContext) -> Vec<ArgError> {
         let mut errors = Vec::new();
         let (spec, kind) = (self.spec(), self.kind());
+        let takes: Vec<String> =
+            kind.columns.iter().map(|usage| format!("`{}`", usage.role)).collect();
+        let takes = format!("it takes {}", takes.join(", "));
         for role in ROLES {
             let path = <&str>::from(role);
             match (spec.column(role), kind.usage(role)) {
                 (None, Some(usage)) if usage.needed => {
                     let message = format!("a {kind} needs `{path}`: {}", usage.meaning);
-                    errors.push(ArgError::new("", Code::MissingArgument, message));
+                    let names: Vec<_> = cx.input().names().map(escape).collect();
+                    errors.push(
+                        ArgError::new("", Code::MissingArgument, message)
+                            .help(format!("{takes}; the columns are {}", names.join(", "))),
+                    );
                 }
                 (Some(_), None) => {
-                    let takes: Vec<String> =
-                        kind.columns.iter().map(|usage| format!("`{}`", usage.role)).collect();
                     let message = format!("a {kind} does not take `{path}`");
                     errors.push(
                         ArgError::new(path, Code::ConflictingArguments, message)
-                            .help(format!("it takes {}", takes.join(", "))),
+                            .help(takes.clone()),
                     );
                 }
                 (Some(name), Some(usage)) => {
