@@ -306,6 +306,24 @@ fn the_library_does_not_have_the_original() {
     assert!(passed("right").0 > 0, "{found:?}");
 }
 
+/// The interpreter has the other modules of a package, also where its `__init__.py` is hidden.
+#[test]
+fn the_methods_of_a_package_pass_their_own_cases() {
+    let project = project("{\"id\": \"a\", \"method\": \"loads\", \"code\": \"\"}\n").with(
+        "w.yaml",
+        WORKFLOW
+            .replace("{ dir: src }", "{ corpus: python-stdlib, include: [json/__init__.py] }")
+            .replace("root: src, ", "")
+            .replace("input: asked", "input: oracles")
+            .replace("oracle_id: method", "oracle_id: id"),
+    );
+    project.run_ok(&[]);
+    let found = project.rows("executed");
+    let names: Vec<&str> = found.iter().map(|row| text(row, "qualified_name")).collect();
+    assert!(["dumps", "loads"].iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(found.iter().all(|row| row["passed"] == true), "{found:?}");
+}
+
 #[test]
 fn mistakes_in_arguments_are_found_before_anything_runs() {
     every(

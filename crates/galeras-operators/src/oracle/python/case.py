@@ -247,8 +247,8 @@ def items_of(iterator):
 class Finder:
     """Gives one module the file that it is read from. All others are found as always."""
 
-    def __init__(self, name, file, folder):
-        self.name, self.file, self.folder = name, file, folder
+    def __init__(self, name, file, root):
+        self.name, self.file, self.root = name, file, root
 
     def find_spec(self, name, path=None, target=None):
         if name != self.name:
@@ -256,10 +256,11 @@ class Finder:
         folders = None
         if self.file.endswith("__init__.py"):
             # Other modules of a package may be where the interpreter has them.
-            folders = [self.folder, *self.elsewhere(path)]
+            folders = [self.file.rpartition("/")[0], *self.elsewhere(path)]
         return external.spec_from_file_location(name, self.file, submodule_search_locations=folders)
 
     def elsewhere(self, path):
+        path = [folder for folder in path or sys.path if not folder.startswith(self.root)]
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(self.name, path)
             if spec is not None and spec.submodule_search_locations:
@@ -274,7 +275,9 @@ def load(name, file, top, root):
             f"the interpreter itself uses {name}, so an answer could find the original"
         )
     sys.path[:0] = [top, *[folder for folder in (root, f"{root}/src") if folder != top]]
-    sys.meta_path.insert(0, Finder(name, file, file.rpartition("/")[0]))
+    sys.meta_path.insert(0, Finder(name, file, root))
+    # Modules that parse a command line show its first word.
+    sys.argv[:] = ["program.py"]
     package = name.partition(".")[0]
     for known in list(sys.modules):
         if known == package or known.startswith(package + "."):

@@ -389,9 +389,9 @@ class Maker:
         }
         surroundings = SURROUNDINGS[turn % len(SURROUNDINGS)]
         with tempfile.TemporaryDirectory() as folder:
-            # The name of the working folder differs, too.
-            folder = os.path.join(folder, "d" * (turn + 1))
-            os.mkdir(folder)
+            # The name and the depth of the working folder differ, too.
+            folder = os.path.join(folder, *["d" * (turn + 1)] * (turn + 1))
+            os.makedirs(folder)
             environment = {
                 **os.environ,
                 **surroundings,

@@ -92,9 +92,9 @@ def run_cases(function, cases, watch, hits, seconds=None):
             )
         sys.setprofile(None)
         watch.active = False
-        # An answer runs in another folder, and `sys.path` there is another.
-        if end is not None and any(place in end for place in (watch.root, HOME)):
-            watch.used = watch.used or "returns a path of the sandbox"
+        # An answer runs in another folder and program, with another `sys.path`.
+        if end is not None and any(place in end for place in (watch.root, HOME, "'__main__'")):
+            watch.used = watch.used or "returns a path or a module of the sandbox"
         yield [end, watch.used or reason, sorted(hits)]
 
 
