@@ -21,7 +21,7 @@ fn the_key_and_what_differs_are_shown_and_do_not_steer_the_terminal() {
     // Equal rows are called equal.
     let row = r#"{"repo":"a/b","path":"x.py"}"#;
     let shown = project(&[row, row], "[repo, path]").run(&["run", "w.yaml"]).exits(1);
-    shown.reports(&["two rows are equal", "repo: a/b, path: x.py", "`position` of `read`"]);
+    shown.reports(&["two rows are equal", "repo: a/b, path: x.py", "`position`"]);
     let rows = [
         "{\"id\":\"a\\u001b[31m\",\"x\":\"\\u202e1\"}",
         "{\"id\":\"a\\u001b[31m\",\"x\":\"2\\n\"}",

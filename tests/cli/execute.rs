@@ -251,7 +251,9 @@ fn tests_of_python_see_plain_data() {
 #[test]
 fn tests_that_are_wrong_are_no_verdict() {
     let all = [
+        ("a list of tests", "def f(x): return 1", r#"["assert f(1) == 2", "assert f(2) == 2"]"#),
         ("broken", "def f(x): return 1", "assert ("),
+        ("empty", "def f(x): return 1", ""),
         ("never called", "def f(x): return 1", "def check(g):\n    assert g(1) == 1"),
         (
             "parameters",
@@ -261,21 +263,19 @@ fn tests_that_are_wrong_are_no_verdict() {
         ("unknown module", "def f(x): return 1", "import no_such_module\nassert f(1) == 1"),
         ("what decides", "def f(g): return g('1')", "assert f(eval) == 1"),
         ("worn object", "def f(x): return 1", "class P: pass\nassert f(P()) == 1"),
-        ("a list of tests", "def f(x): return 1", r#"["assert f(1) == 2", "assert f(2) == 2"]"#),
-        ("empty", "def f(x): return 1", ""),
     ];
     let project = Project::new(WORKFLOW).with("answers.jsonl", rows(all)).ran();
     assert!(project.rows("executed").is_empty());
     let rejects = project.rows("executed.rejects");
     let words = [
+        "join a list of tests",
         "not Python",
+        "no test ran",
         "no test ran",
         "nothing calls test_a",
         "no_such_module",
         "tests cannot give a builtin_function_or_method to the answer",
         "tests cannot give a P to the answer",
-        "no test ran",
-        "no test ran",
     ];
     for (row, words) in rejects.iter().zip(words) {
         assert_eq!(row["rule"], "tests", "{row}");

@@ -192,13 +192,12 @@ fn two_answers_for_one_prompt_and_samples_without_a_number_are_errors() {
     *rows.last_mut().unwrap() = twice;
     project.write("given.jsonl", lines(&rows));
     project.fails("answers", &["two answers", "snippet_id = d2", "treatment = a"]);
-    let within = "`position: { column: sample, within: [snippet_id, treatment] }`";
-    let words = ["the columns in `on` must identify an answer", within];
+    let within = "position: { column: sample, within: [snippet_id, treatment] }";
+    let words = ["the columns in `on` must identify an answer", "within: [snippet_id, treatment]"];
     project.cli("run w.yaml").exits(1).reports(&words);
     let several = self::project(&rows);
     several.change("treatment] }", "treatment], samples: 2 }");
-    several
-        .change("path: given.jsonl", &format!("path: given.jsonl, {}", within.trim_matches('`')));
+    several.change("path: given.jsonl", &format!("path: given.jsonl, {within}"));
     several.run_ok(&[]);
     assert_eq!(told(&several)[2..4], ["d2 | a | 0 | a = 2", "d2 | a | 1 | z = 1"]);
     // Nor do answers pass that `on` is too short for.

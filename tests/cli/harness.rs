@@ -575,9 +575,11 @@ pub struct Outcome {
 impl Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let short = |text: &str| {
-            let lines = text.lines().filter(|l| !l.contains("{\"event\":\"progress\""));
-            let lines = lines.map(|l| l.chars().take(500).collect::<String>());
-            lines.take(60).collect::<Vec<_>>().join("\n")
+            let lines = text.lines().filter(|l| !l.contains("progress\""));
+            let lines: Vec<String> = lines.map(|l| l.chars().take(500).collect()).collect();
+            // The beginning, and the end, which tells why.
+            let (begin, end) = (lines.len().min(40), lines.len().saturating_sub(20));
+            [&lines[..begin], &lines[end.max(begin)..]].concat().join("\n")
         };
         let (stdout, stderr) = (short(&self.stdout), short(&self.stderr));
         write!(f, "code {:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", self.code)

@@ -321,7 +321,7 @@ const LOOKS: [&[&str]; 7] = [
     &["graph", "w.yaml", "--format", "svg"],
     &["explain", "w.yaml", "hit"],
     &["explain", "w.yaml", "mined"],
-    &["report", "w.yaml"],
+    &["report", "w.yaml", "--overwrite"],
 ];
 
 fn hostile() -> Project {

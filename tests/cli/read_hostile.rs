@@ -184,7 +184,7 @@ fn json_is_read_as_deep_as_it_can_be_stored() {
 
 #[test]
 fn digits_that_would_be_lost_are_refused() {
-    let words = ["the whole number 12345678901234567891 has more digits", "in quotes"];
+    let words = ["the whole number 12345678901234567891 does not fit 64 bits", "in quotes"];
     let lines = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":12345678901234567891}\n";
     refuses(&project("d.jsonl", lines), &[&words[..], &["line 2"]].concat());
     refuses(&project("d.json", "[{\"id\":\"a\",\"x\":12345678901234567891}]"), &words);

@@ -259,7 +259,7 @@ fn read_text(file: &Path, named: bool) -> Result<String, (String, Option<&'stati
         return Err((format!("{shown} is a URL, not a file of this machine"), Some(help)));
     }
     let suffix = file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
-    if OTHER_FILES.contains(&suffix) && file.is_file() {
+    if named && OTHER_FILES.contains(&suffix) && file.is_file() {
         return Err((format!("{shown} is a .{suffix} file, not a workflow file"), None));
     }
     let bytes = if named {
