@@ -12,6 +12,7 @@ import json
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,7 @@ VALUES = [
     NotImplemented, int, len, math.sqrt, "a".join, decimal.Decimal("1.10"),
     fractions.Fraction(1, 3), datetime.date(2024, 2, 29), collections.Counter("aab"),
     collections.OrderedDict([("b", 1), ("a", 2)]), collections.deque([1, 2], 3),
-    ValueError("no", 1), datetime.timezone.utc, iter([1, 2]),
+    ValueError("no", 1), datetime.timezone.utc, iter([1, 2]), re.compile(r"a\d", re.I),
 ]  # fmt: skip
 
 

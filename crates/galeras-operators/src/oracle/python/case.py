@@ -97,8 +97,11 @@ class Encoder:
 
     def encode_object(self, value):
         """An object by the parts that `pickle` would make it from again."""
+        # Modules register how to write classes of C, such as compiled patterns.
+        copyreg = sys.modules.get("copyreg")
+        registered = copyreg and copyreg.dispatch_table.get(type(value))
         try:
-            parts = value.__reduce_ex__(2)
+            parts = registered(value) if registered else value.__reduce_ex__(2)
         except Exception as error:
             raise NotPlain(f"a {type(value).__name__}: {error}") from None
         if type(parts) is str:
