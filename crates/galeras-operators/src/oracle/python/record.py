@@ -174,8 +174,8 @@ def main():
         else:
             run_doctests(recorder, load(task["module"], file, top, root))
     except BaseException as error:
-        problem = f"{type(error).__name__}: {error}"
-        if isinstance(error, ImportError) and getattr(error, "name", None):
+        problem = f"{type(error).__name__}: {error}".replace(f"{root}/", "")
+        if isinstance(error, ModuleNotFoundError) and error.name:
             problem = (
                 f"the module {error.name} is missing ({problem}); name an interpreter that has it "
                 "with `python`"

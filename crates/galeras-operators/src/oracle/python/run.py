@@ -195,8 +195,9 @@ def main():
     try:
         module = load(task["module"], task["file"], task["top"], task["root"])
     except BaseException as error:
-        missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
-        return write_line(out, {"failed": f"{type(error).__name__}: {error}", "missing": missing})
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        failed = f"{type(error).__name__}: {error}".replace(watch.root, "")
+        return write_line(out, {"failed": failed, "missing": missing})
     module.galeras_branch = hits.add
     run = verdicts if task["mutants"] else outcomes
     for method in task["methods"]:
