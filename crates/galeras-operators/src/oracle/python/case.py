@@ -263,7 +263,8 @@ class Finder:
         return external.spec_from_file_location(name, self.file, submodule_search_locations=folders)
 
     def elsewhere(self, path):
-        path = [folder for folder in path or sys.path if not folder.startswith(self.root)]
+        inside = f"{self.root}/"
+        path = [folder for folder in path or sys.path if not f"{folder}/".startswith(inside)]
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(self.name, path)
             if spec is not None and spec.submodule_search_locations:
