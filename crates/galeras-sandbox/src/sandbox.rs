@@ -369,18 +369,16 @@ mod run {
     /// Parents first, without what is below one of them and thus there already.
     fn outermost(mut all: Vec<Readable>) -> Vec<Readable> {
         all.sort_by(|a, b| (&a.real, b.writable).cmp(&(&b.real, a.writable)));
-        let folders: Vec<(PathBuf, bool)> = all
-            .iter()
-            .filter(|readable| !readable.hollow)
-            .map(|readable| (readable.real.clone(), readable.writable))
-            .collect();
-        let below = |path: &Path, writable: bool| {
-            folders.iter().any(|(folder, shared)| {
-                folder != path && path.starts_with(folder) && (*shared || !writable)
-            })
-        };
-        all.retain(|readable| {
-            readable.path != readable.real || !below(&readable.real, readable.writable)
+        // Sorted by their parts, a folder is followed by all that is below it.
+        let mut above: Vec<(PathBuf, bool)> = Vec::new();
+        all.retain(|Readable { path, real, writable, hollow }| {
+            above.retain(|(folder, _)| real.starts_with(folder));
+            let is_there =
+                above.iter().any(|(folder, shared)| folder != real && (*shared || !writable));
+            if !hollow {
+                above.push((real.clone(), *writable));
+            }
+            path != real || !is_there
         });
         all
     }
@@ -637,6 +635,41 @@ mod run {
 
         fn finish(self, names: &[(String, &str)]) -> [Captured; 2] {
             self.clips.map(|clip| clip.map(|clip| clip.finish(names)).unwrap_or_default())
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn what_a_folder_shows_already_is_left_out() {
+            let readable = |path: &str, real: &str, writable, hollow| Readable {
+                path: path.into(),
+                real: real.into(),
+                writable,
+                hollow,
+            };
+            let same = |path: &str, writable, hollow| readable(path, path, writable, hollow);
+            let all = vec![
+                same("/a/b/c", false, false),
+                same("/a", false, false),
+                same("/a/b", true, false),
+                same("/a/b/d", true, false),
+                same("/ab", false, false),
+                readable("/link", "/a/e", false, false),
+                same("/h", false, true),
+                same("/h/x", false, false),
+                same("/h/x/y", false, false),
+            ];
+            let left: Vec<(String, bool)> = outermost(all)
+                .into_iter()
+                .map(|readable| (readable.path.display().to_string(), readable.writable))
+                .collect();
+            let expected = [("/a", false), ("/a/b", true), ("/link", false), ("/ab", false)];
+            let expected = expected.into_iter().chain([("/h", false), ("/h/x", false)]);
+            let expected: Vec<_> = expected.map(|(path, w)| (path.to_owned(), w)).collect();
+            assert_eq!(left, expected);
         }
     }
 }
