@@ -13,7 +13,8 @@ What it shows, in parts that `--only` selects:
 - same: the digests of oracles under another hash seed, time zone, locale, working folder, number of
   cores and, for root, user
 - repositories: methods that commits of a window changed in each of `--repos` (clones, with commas):
-  how many get an oracle from the repository's own tests and doctests, and why the others do not
+  how many get an oracle from the repository's own tests and doctests, and why the others do not;
+  the first `--python` may be that of a virtual environment with pytest
 - damaged: workflows/executed.yaml with its n-gram model: the reference passes, its beginning does
   not, and mutants fail at the rate of the mutation score; then one changed token of each method,
   made here; and the rank correlations of text scores with passing, with the figure at `--figure`
@@ -329,6 +330,8 @@ def repositories(args, work, verdict):
         place = str(Path(repo).resolve()) if Path(repo).exists() else repo
         values = {"repos": json.dumps([place]), "since": args.since, "until": args.until}
         oracle = ', scripts: ["**/test_*.py", "**/*_test.py"]'
+        if args.python:
+            oracle += f", python: {json.dumps(str(args.python[0].absolute()))}"
         cache = folder / "cache"
         made = run(args.galeras, workflow(folder, MINED % values, oracle), cache)
         grades, rejects = rows(cache, "grades.jsonl"), rows(cache, "rejects.jsonl")
