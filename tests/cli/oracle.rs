@@ -1,5 +1,6 @@
 //! `oracle`: cases from examples and tests, and answers that `execute` judges by them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -273,6 +274,47 @@ fn commits_bring_their_own_files() {
     says(text(reason, "reason"), &["no_such_module"]);
 }
 
+/// A test that waits for ever is given up, and one that never ends does not lose the calls before it.
+#[test]
+fn tests_that_do_not_end_lose_nothing_else() {
+    let old = "root: src, per_method: 10, mutants: 20";
+    let new = "root: src, timeout: 2s, mutants: 0, scripts: ['tests.py']";
+    let answer = "{\"id\": \"a\", \"method\": \"twice\", \"code\": \"\"}\n";
+    let project = project(answer).with("src/tests.py", UNENDING);
+    project.change(old, new);
+    let project = project.ran();
+    let oracles = project.rows("oracles");
+    let twice = oracles.iter().find(|row| row["qualified_name"] == "twice").unwrap();
+    assert_eq!(twice["calls"], 1, "{oracles:?}");
+    assert!(text(twice, "cases").contains("twice(50)"), "{twice}");
+    let rejects = project.rows("oracles.rejects");
+    let unused = rejects.iter().find(|row| row["qualified_name"] == "unused").unwrap();
+    says(text(unused, "reason"), &["nothing calls it", "tests.py", "`timeout`"]);
+}
+
+const UNENDING: &str = "import threading, unittest
+import shop
+
+class Tests(unittest.TestCase):
+    def test_1(self):
+        lock = threading.Lock()
+        with lock:
+            lock.acquire()
+
+    def test_2(self):
+        shop.twice(50)
+
+    def test_3(self):
+        while True:
+            try:
+                [].pop()
+            except Exception:
+                pass
+
+    def test_4(self):
+        shop.unused()
+";
+
 /// An answer that looks for the library's copy of its module finds none.
 #[test]
 fn the_library_does_not_have_the_original() {
@@ -322,6 +364,53 @@ fn the_methods_of_a_package_pass_their_own_cases() {
     let names: Vec<&str> = found.iter().map(|row| text(row, "qualified_name")).collect();
     assert!(["dumps", "loads"].iter().all(|name| names.contains(name)), "{names:?}");
     assert!(found.iter().all(|row| row["passed"] == true), "{found:?}");
+}
+
+/// A module that an answer cannot be given as it is has no oracle. The others pass their own cases.
+#[test]
+fn originals_pass_or_are_left_out() {
+    let example = "\n    \"\"\"\n    >>> f() and None\n    \"\"\"\n    return ";
+    let module = |head: &str, body: &str| format!("{head}\ndef f():{example}{body}\n");
+    let here = "import os\nHERE = os.path.dirname(__file__)\n";
+    let project = project("{\"id\": \"a\", \"method\": \"twice\", \"code\": \"\"}\n")
+        .with("src/answer.py", module("", "__name__"))
+        .with("src/uses_answer.py", module("import answer", "answer.f()"))
+        .with(
+            "src/looks_around.py",
+            module("try: import tree\nexcept ImportError: tree = None", "tree is None"),
+        )
+        .with("src/reads.py", module(here, "open(HERE + '/data.txt').read()"))
+        .with("src/data.txt", "é")
+        .with("src/lists.py", module(&format!("{here}NAMES = os.listdir(HERE)"), "len(NAMES)"))
+        .with(
+            "w.yaml",
+            WORKFLOW
+                .replace("input: asked", "input: oracles")
+                .replace("oracle_id: method", "oracle_id: id"),
+        );
+    let bytes = module("# -*- coding: latin-1 -*-", "'\u{e9}'");
+    let bytes: Vec<u8> = bytes.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    let project = project
+        .with("src/latin.py", bytes)
+        .with("src/data.bin", b"\xff")
+        .with("src/binary.py", module(here, "open(HERE + '/data.bin', 'rb').read()"))
+        .ran();
+    let executed = project.rows("executed");
+    let of = |row: &&Value| text(row, "qualified_name") == "f";
+    let paths: BTreeSet<&str> = executed.iter().filter(of).map(|row| text(row, "path")).collect();
+    assert_eq!(
+        Vec::from_iter(paths),
+        ["answer.py", "looks_around.py", "reads.py", "uses_answer.py"]
+    );
+    assert!(executed.iter().all(|row| row["passed"] == true), "{executed:?}");
+    let rejects = project.rows("oracles.rejects");
+    let mut found: Vec<&Value> = rejects.iter().filter(of).collect();
+    found.sort_by(|a, b| text(a, "path").cmp(text(b, "path")));
+    let words = ["data.bin", "iso-8859-1", "lists the folder"];
+    assert_eq!(found.len(), words.len(), "{rejects:?}");
+    for (row, word) in found.into_iter().zip(words) {
+        says(text(row, "reason"), &[word]);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ Galeras.
 Values that are written and read are compared with the originals and with `pickle`; recorded calls,
 results and mutants of a small module with values that are worked out by hand. It prints `ok`."""
 
+import ast
 import collections
 import datetime
 import decimal
@@ -63,9 +64,12 @@ def check_values():
         (math.nan, 1.0, False), (1.0, 1.001, False), ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
         ([1], (1,), False), (math.inf, 1e308, False),
         (collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1), False),
-        (-0.0, 0.0, True),
+        (-0.0, 0.0, True), (1, [], False), ([], {}, False), ([1], [[1]], False),
     ]:  # fmt: skip
         assert same(encoded(one), encoded(other)) is equal, (one, other)
+        # As an argument that a call has changed.
+        ends = [["returned", None, [[0, encoded(value)]]] for value in (one, other)]
+        assert same(*ends) is equal, ends
 
 
 MODULE = '''
@@ -74,6 +78,7 @@ MODULE = '''
 >>> Shop([3, 1]).total(2)
 8
 """
+from __future__ import annotations
 import random, time
 
 
@@ -154,11 +159,57 @@ def lazy(name):
     """
     import posixpath, colorsys
     return posixpath.basename(name)
+
+
+def typed(x):
+    """
+    >>> typed(1)
+    2
+    """
+    def double(y: Nowhere) -> Nowhere:
+        return 2 * y
+    if x:
+        return double(x)
+
+
+def year():
+    """
+    >>> len(year())
+    4
+    """
+    return time.strftime("%Y")
+
+
+def added():
+    """
+    >>> added()
+    []
+    """
+    return [name for name in globals() if "galeras" in name]
+
+
+def save(text):
+    """
+    >>> save("")
+    0
+    """
+    with open(__file__, "a") as file:
+        return file.write(text)
+
+
+def large(n):
+    """
+    >>> large(5000) > 0
+    True
+    """
+    return 10**n
 '''
 METHODS = {
-    "Shop.__init__": 11, "Shop.total": 14, "Shop.add": 23, "luck": 35, "now": 43, "pick": 51,
-    "apply": 59, "unused": 67, "folder": 71, "lazy": 80,
-}  # fmt: skip
+    (f"{node.name}." if isinstance(node, ast.ClassDef) else "") + part.name: part.lineno
+    for node in ast.parse(MODULE).body
+    for part in [node, *getattr(node, "body", [])]
+    if isinstance(part, ast.FunctionDef) and (part is node or isinstance(node, ast.ClassDef))
+}
 
 
 def run(folder, name, task):
@@ -173,7 +224,8 @@ def run(folder, name, task):
 def oracles(folder):
     root = os.path.join(folder, "src")
     where = {"module": "shop", "file": f"{root}/shop.py", "top": root, "root": root}
-    recorded = run(folder, "record", {**where, "modules": ["shop"]})
+    limits = {"seconds": SECONDS, "patience": 6, "tops": []}
+    recorded = run(folder, "record", {**where, **limits, "modules": ["shop"]})
     assert recorded["problem"] is None and recorded["read"] == ["shop.py"], recorded
     methods = []
     for name, line in METHODS.items():
@@ -209,12 +261,15 @@ def check_oracles():
     assert rules == {
         "Shop.__init__": None, "Shop.total": None, "Shop.add": None, "luck": "unstable",
         "now": "unstable", "pick": None, "apply": "arguments", "unused": "calls",
-        "folder": "unstable", "lazy": None,
+        "folder": "unstable", "lazy": None, "typed": None, "year": "unstable", "added": None,
+        "save": "unstable", "large": None,
     }, rules  # fmt: skip
     # The first item of a set differs; that of no or one item does not.
     assert {case["source"] for case in found["pick"]["cases"]} == {"mutated"}, found["pick"]
     assert "random" in found["luck"]["reason"] and "clock" in found["now"]["reason"], found
+    assert "clock" in found["year"]["reason"] and "files" in found["save"]["reason"], found
     assert found["folder"]["reason"] == "uses the system", found["folder"]
+    assert eval(found["added"]["cases"][0]["expected"]) == ["returned", ["l"], []], found["added"]
     total = found["Shop.total"]
     ends = {
         case["shown"]: eval(case["expected"])

@@ -245,7 +245,9 @@ pub(super) fn library_copies(module: &str, prefixes: &[PathBuf]) -> Vec<PathBuf>
             if !name.starts_with("python3") {
                 continue;
             }
-            for file in files.iter().map(|file| library.join(file)).filter(|file| file.is_file()) {
+            let places = ["", "site-packages", "dist-packages"].map(|place| library.join(place));
+            let files = places.iter().flat_map(|place| files.iter().map(|file| place.join(file)));
+            for file in files.filter(|file| file.is_file()) {
                 let folder = file.parent().unwrap_or(&library).join("__pycache__");
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let compiled = entries(&folder).into_iter().filter(|compiled| {

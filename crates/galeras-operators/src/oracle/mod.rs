@@ -4,7 +4,7 @@ mod runner;
 mod tables;
 mod tree;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ pub(crate) use self::runner::{CASE, COMPARE, Case};
 pub(crate) use self::tables::{MODULE_ID, MODULES};
 
 /// The version of a module's question and of its kept result: also of the programs in `python`.
-const KEPT: u32 = 1;
+const KEPT: u32 = 2;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -279,12 +279,14 @@ struct RecordJob {
     is_script: bool,
     /// The modules whose methods are recorded.
     modules: Arc<Vec<String>>,
+    /// The folders that the names of packages start at.
+    tops: Arc<BTreeSet<String>>,
 }
 
 impl RecordJob {
     fn question(&self) -> Value {
-        let modules: &[String] = &self.modules;
-        json!({"path": self.path, "is_script": self.is_script, "modules": modules})
+        let Self { path, is_script, modules, tops, .. } = self;
+        json!({"path": path, "is_script": is_script, "modules": **modules, "tops": **tops})
     }
 }
 
@@ -801,7 +803,8 @@ fn listing(
     let all = |error| NoOracles::from(NoResult::All(error));
     let tree = open_tree(key, root.as_ref(), access)?;
     let files = tree.paths().map_err(all)?;
-    let modules = Arc::new(tree.module_names(&files));
+    let (modules, tops) = tree.module_names(&files);
+    let (modules, tops) = (Arc::new(modules), Arc::new(tops));
     let name = |path: &String| Some((path.clone(), tree.module(path)?.name));
     let names = paths.iter().filter_map(name).collect();
     let patterns = script_patterns(patterns)
@@ -811,6 +814,7 @@ fn listing(
         path: path.clone(),
         is_script,
         modules: Arc::clone(&modules),
+        tops: Arc::clone(&tops),
     };
     let mut jobs = Vec::new();
     for path in files.iter().filter(|path| paths.contains(path) || patterns.is_match(path)) {

@@ -147,6 +147,9 @@ impl Runner {
             "top": below(tree, top.unwrap_or_default()),
             "root": tree.root(),
             "modules": &*job.modules,
+            "tops": job.tops.iter().map(|top| below(tree, top)).collect::<Vec<_>>(),
+            "seconds": self.timeout.as_secs_f64(),
+            "patience": PATIENCE,
         });
         match self.python("record.py", &task, tree, &job.path)? {
             Ok(recorded) => Ok(recorded),

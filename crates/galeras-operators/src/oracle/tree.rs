@@ -137,16 +137,21 @@ impl Tree {
         is_module.then(|| module_name(path, |folder| self.is_package(folder)))
     }
 
-    /// The names of the modules among these paths.
-    pub(super) fn module_names(&self, paths: &BTreeSet<String>) -> Vec<String> {
+    /// The names of the modules among these paths, and the folders that the names of packages start at.
+    pub(super) fn module_names(&self, paths: &BTreeSet<String>) -> (Vec<String>, BTreeSet<String>) {
         let is_package = |folder: &str| match self {
             Self::Corpus(_) => true,
             _ => paths.contains(&format!("{folder}/__init__.py")),
         };
         let modules = paths.iter().filter(|path| path.ends_with(".py"));
-        let names: BTreeSet<String> =
-            modules.map(|path| module_name(path, is_package).name).collect();
-        names.into_iter().collect()
+        let (mut names, mut tops) = (BTreeSet::new(), BTreeSet::new());
+        for ModuleName { name, top } in modules.map(|path| module_name(path, is_package)) {
+            if name.contains('.') {
+                tops.insert(top);
+            }
+            names.insert(name);
+        }
+        (names.into_iter().collect(), tops)
     }
 
     fn is_package(&self, folder: &str) -> bool {
@@ -251,7 +256,7 @@ mod tests {
         assert_eq!(name, ModuleName { name: "json.decoder".into(), top: String::new() });
         assert!(corpus.module("json/none.py").is_none());
         assert_eq!(corpus.files("json/decoder.py").len(), 1);
-        let names = corpus.module_names(&corpus.paths().unwrap());
+        let (names, _) = corpus.module_names(&corpus.paths().unwrap());
         assert!(
             ["json", "json.decoder", "heapq"].iter().all(|name| names.contains(&(*name).into()))
         );

@@ -52,7 +52,8 @@ def defined(nodes, classes, name, lines):
 
 
 def start(task):
-    root = f"{os.getcwd()}/tree"
+    # No import finds a folder of this name.
+    root = f"{os.getcwd()}/.tree"
     file = f"{root}/{task['path']}"
     source, line = placed(task, file)
     for path, text in [*task["files"].items(), (task["path"], source)]:
@@ -61,6 +62,7 @@ def start(task):
         with open(f"{root}/{path}", "w", encoding="utf-8", newline="\n") as out:
             out.write(text)
     top = f"{root}/{task['top']}".rstrip("/")
+    sys.modules.pop("answer", None)
     module = load(task["module"], file, top, root)
     function = function_at(file, line, task["name"])
     if function is None:

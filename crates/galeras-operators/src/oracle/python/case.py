@@ -7,13 +7,15 @@ written as Python literals in which a list begins with the name of its kind, and
 
 import sys
 
-STARTED_WITH = frozenset(sys.modules)
+# Where an answer is judged, `answer` is the program itself.
+STARTED_WITH = frozenset(sys.modules) - {"answer"}
 external = sys.modules["_frozen_importlib_external"]
 
 MOST_DEPTH, MOST_PARTS, MOST_ITEMS = 40, 4000, 1000
 PLAIN = (type(None), bool, int, str, bytes)
 FUNCTION = type(lambda: None)
 MODULE = type(sys)
+ARGUMENTS = "arguments"
 CONSTANTS = {"Ellipsis": ..., "NotImplemented": NotImplemented}
 
 
@@ -206,7 +208,7 @@ def outcome(function, arguments):
     it changed, by position."""
     values = decode(arguments)
     if encoded(values) != arguments:
-        raise NotPlain("an argument that changes when it is written and read")
+        raise NotPlain(f"{ARGUMENTS} change when they are written and read")
     args, keywords = values
     try:
         result = function(*args, **keywords)

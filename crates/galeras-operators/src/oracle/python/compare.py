@@ -11,14 +11,14 @@ def same(wanted, found):
         return False
     if type(wanted) is not list:
         return wanted == found
-    if len(wanted) != len(found) or wanted[:1] != found[:1]:
+    if len(wanted) != len(found):
         return False
-    kind = wanted[0] if wanted else None
+    # The list of arguments that a call has changed begins with one of them, not with a kind.
+    kind = wanted[0] if wanted and wanted[0] == found[0] else None
     if kind == "f":
         return close(float.fromhex(wanted[1]), float.fromhex(found[1]))
-    wanted, found = wanted[1:], found[1:]
     if kind == "d":
-        wanted, found = pairs(wanted), pairs(found)
+        wanted, found = pairs(wanted[1:]), pairs(found[1:])
     return all(map(same, wanted, found))
 
 

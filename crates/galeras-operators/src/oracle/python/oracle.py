@@ -34,9 +34,9 @@ class Failed(Exception):
 class Method:
     """A method, with its place in the tree of its module."""
 
-    def __init__(self, about, node, classes):
+    def __init__(self, about, node, classes, futures):
         self.id, self.name, self.qualname = about["id"], node.name, about["qualified_name"]
-        self.node, self.classes = node, classes
+        self.node, self.classes, self.futures = node, classes, futures
         self.line = min([node.lineno, *(part.lineno for part in node.decorator_list)])
         self.calls, self.reasons, self.rejected = about["calls"], about["reasons"], None
         self.candidates = []
@@ -51,7 +51,7 @@ class Method:
             holder = ast.parse(f"class {name}: pass").body[0]
             holder.body = body
             body = [holder]
-        tree = ast.fix_missing_locations(ast.Module(body, []))
+        tree = ast.fix_missing_locations(ast.Module([*self.futures, *body], []))
         code = compile(tree, file, "exec", dont_inherit=True)
         for name in [*self.classes, self.name]:
             code = inner_code(code, name)
@@ -80,6 +80,11 @@ def methods_of(tree, wanted):
                 visit(child, classes, inside)
 
     visit(tree, [], False)
+    futures = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    ]
     for about in wanted:
         node, classes, inside = found.get((about["line"], about["name"]), (None, [], False))
         if node is None:
@@ -89,7 +94,7 @@ def methods_of(tree, wanted):
         elif isinstance(node, ast.AsyncFunctionDef):
             yield "async", "it is a coroutine, which needs an event loop"
         else:
-            yield Method(about, node, classes)
+            yield Method(about, node, classes, futures)
 
 
 class Branches(ast.NodeTransformer):
@@ -538,6 +543,9 @@ class Maker:
             })  # fmt: skip
         lines = self.start("run.py", {"methods": wanted, "mutants": True, "clocks": False}, 0)
         for method, verdicts in zip(methods, lines):
+            if verdicts and verdicts[0] == "timeout":
+                method.rejected = ("unstable", "its cases take too long together")
+                continue
             if verdicts is None or verdicts[0] != "survived":
                 why = (
                     "its cases depend on each other: together they end in another way than one by "
@@ -553,8 +561,8 @@ class Maker:
 
     def make(self):
         with tokenize.open(self.file) as source:
-            content = source.read()
-        results = {}
+            content, encoding = source.read(), source.encoding
+        results, needed = {}, {}
         try:
             if sys.version_info < OLDEST:
                 raise Failed(
@@ -562,6 +570,8 @@ class Maker:
                     f"Python {sys.version.split()[0]} is older than 3.11; name another with "
                     "`python`",
                 )
+            if encoding not in ("utf-8", "utf-8-sig") and not content.isascii():
+                raise Failed("source", f"the file is in {encoding}, and an answer in UTF-8")
             tree = ast.parse(content)
         except (Failed, SyntaxError, ValueError, RecursionError) as error:
             failed = (
@@ -589,6 +599,8 @@ class Maker:
                 called = [method for method in methods if method.candidates]
                 if called:
                     self.run_candidates(called)
+                if not self.root.startswith(os.path.dirname(os.__file__)):
+                    needed = self.texts(self.needed)
                 able = [method for method in called if not method.rejected and method.candidates]
                 for method in able:
                     self.choose(method)
@@ -599,8 +611,6 @@ class Maker:
         except Failed as failed:
             for method in methods:
                 results.setdefault(method.id, dict(zip(("rule", "reason"), failed.args)))
-        stdlib = os.path.dirname(os.__file__)
-        needed = {} if self.root.startswith(stdlib) else self.texts(self.needed)
         return {
             "content": content,
             "files": needed,
@@ -615,11 +625,16 @@ class Maker:
         """The files that the module needs, without itself."""
         found = {}
         for path in sorted({source_of(path) for path in paths} - {self.file}):
+            name = os.path.relpath(path, self.root)
             try:
                 with open(path, "rb") as file:
-                    found[os.path.relpath(path, self.root)] = file.read().decode("utf-8")
-            except (OSError, UnicodeDecodeError):
+                    found[name] = file.read().decode("utf-8")
+            except OSError:
                 continue
+            except UnicodeDecodeError:
+                raise Failed(
+                    "source", f"it reads {name}, and answers are given files in UTF-8 only"
+                ) from None
         return found
 
     def result(self, method):
@@ -652,7 +667,9 @@ class Maker:
                 "rule": rule,
                 "reason": f"nothing calls it ({problem})" if problem else "nothing calls it",
             }
-        unstable = ("its result", "its arguments", "uses", "reads", "returns", "takes", "ends")
+        if reason.startswith("its arguments"):
+            return {"rule": "arguments", "reason": reason}
+        unstable = ("its result", "uses", "reads", "returns", "takes", "ends")
         if reason.startswith(unstable):
             return {"rule": "unstable", "reason": reason}
         return {"rule": "arguments", "reason": f"no call can be repeated: an argument is {reason}"}

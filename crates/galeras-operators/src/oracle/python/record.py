@@ -4,13 +4,54 @@ methods."""
 import doctest
 import json
 import os
+import signal
 import threading
+import time
 import types
 
 # The most different calls of a method that are kept, and the most that are looked at.
 MOST_CALLS, MOST_LOOKS, MOST_BYTES = 60, 600, 6000
+# A test that only waits for so many seconds is given up.
+MOST_WAIT = 30
 # A number that no debugger, profiler or coverage has in `sys.monitoring`.
 TOOL = 4
+
+
+class OutOfTime(KeyboardInterrupt):
+    """The time is over. No test runner takes this for the failure of a test."""
+
+
+class Waited(Exception):
+    """Nothing happened for a while."""
+
+
+class Clock:
+    """Ends the tests before the sandbox would, so that the calls until then are known, and a test
+    that waits for something that does not come, so that the next ones run."""
+
+    def __init__(self, seconds, patience):
+        self.is_over, self.last, self.wait = False, 0.0, min(MOST_WAIT, seconds)
+        self.most, self.end = 0.9 * seconds, time.monotonic() + 0.9 * seconds * patience - self.wait
+        signal.signal(signal.SIGPROF, self.over)
+        signal.setitimer(signal.ITIMER_PROF, self.most, 1)
+        signal.signal(signal.SIGALRM, self.tick)
+        signal.setitimer(signal.ITIMER_REAL, self.wait, self.wait)
+
+    def over(self, *_):
+        self.is_over = True
+        raise OutOfTime
+
+    def tick(self, *_):
+        # Of child processes, those count that have ended.
+        before, self.last = self.last, sum(os.times()[:4])
+        if self.last > self.most or time.monotonic() > self.end:
+            self.over()
+        if self.last - before < self.wait / 100:
+            raise Waited(f"for {self.wait} s")
+
+    def stop(self):
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class Recorder:
@@ -165,14 +206,18 @@ def main():
     sys.path.pop(0)
     root, top, file = (os.path.abspath(task[name]) for name in ("root", "top", "file"))
     note_reads(root + "/")
-    recorder = Recorder(task["modules"])
-    problem = None
+    recorder, problem = Recorder(task["modules"]), None
+    clock = Clock(task["seconds"], task["patience"])
     try:
-        if task["module"] is None:
-            sys.path[:0] = [root, f"{root}/src"]
-            run_script(recorder, file)
-        else:
-            run_doctests(recorder, load(task["module"], file, top, root))
+        try:
+            if task["module"] is None:
+                sys.path[:0] = [root, f"{root}/src"]
+                sys.path += [os.path.abspath(top) for top in task["tops"]]
+                run_script(recorder, file)
+            else:
+                run_doctests(recorder, load(task["module"], file, top, root))
+        finally:
+            clock.stop()
     except BaseException as error:
         problem = f"{type(error).__name__}: {error}".replace(f"{root}/", "")
         if isinstance(error, ModuleNotFoundError) and error.name:
@@ -180,6 +225,8 @@ def main():
                 f"the module {error.name} is missing ({problem}); name an interpreter that has it "
                 "with `python`"
             )
+    if clock.is_over:
+        problem = "its tests took more than the argument `timeout` allows"
     methods = {}
     for (module, name), found in recorder.methods.items():
         if found["looks"]:

@@ -15,7 +15,12 @@ CASE_SECONDS, CASE_WAIT = 0.1, 10.0
 MUTANT_FACTOR, MUTANT_SECONDS = 5, 0.3
 HOME = "/sandbox"
 ENDED_BY_TIME = (int(signal.SIGPROF), int(signal.SIGALRM))
-CLOCKS = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime"}
+CLOCKS = {
+    "time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime", "asctime",
+    "strftime",
+}  # fmt: skip
+# An answer may write to its copy of the tree.
+WRITES = os.O_WRONLY | os.O_RDWR
 # The functions of the system of which the result depends on nothing but the arguments.
 PURE = {"fspath", "strerror"}
 OUTSIDE = {
@@ -30,19 +35,29 @@ class Watch:
     """Notes what a case uses besides its arguments."""
 
     def __init__(self, root):
-        self.active, self.used, self.root = False, None, root
+        self.active, self.used, self.missing, self.root = False, None, None, root
         sys.addaudithook(self.audit)
 
     def audit(self, event, args):
         if not self.active:
-            return
+            return self.audit_load(event, args)
         kind = OUTSIDE.get(event)
         if kind is None and event.startswith("socket."):
             kind = "the network"
-        if event == "open" and not str(args[0]).startswith(self.root):
+        if event == "open" and (not str(args[0]).startswith(self.root) or (args[2] or 0) & WRITES):
             kind = "files"
         if kind is not None and self.used is None and not (kind == "files" and self.is_import()):
             self.used = f"uses {kind}"
+
+    def audit_load(self, event, args):
+        """Answers have the files that are read, and nothing else of the tree."""
+        if event in ("os.listdir", "os.scandir"):
+            by_import = sys._getframe(2).f_code.co_filename.startswith("<frozen importlib")
+            path, what = "" if by_import else str(args[0]), "lists the folder"
+        else:
+            path, what = str(args[1]) if event == "import" else "", "imports"
+        if f"{path}/".startswith(self.root):
+            self.missing = f"{what} `{path[len(self.root) :] or '.'}`"
 
     def is_import(self):
         frame = sys._getframe(2)
@@ -82,16 +97,21 @@ def run_cases(function, cases, watch, hits, seconds=None):
         if watch.clocks:
             sys.setprofile(watch.profile)
         try:
-            end, reason = repr(outcome(function, eval(arguments))), None
+            found, reason = outcome(function, eval(arguments)), None
         except NotPlain as error:
-            end, reason = None, f"its result is {error}"
+            found, text = None, str(error)
+            reason = f"its {text}" if text.startswith(ARGUMENTS) else f"its result is {text}"
         except BaseException as error:
-            end, reason = (
+            found, reason = (
                 None,
                 f"its arguments cannot be made again: {type(error).__name__}: {error}",
             )
         sys.setprofile(None)
         watch.active = False
+        try:
+            end = None if found is None else repr(found)
+        except ValueError as error:
+            end, reason = None, f"its result cannot be written: {error}"
         # An answer runs in another folder and program, with another `sys.path`.
         if end is not None and any(place in end for place in (watch.root, HOME, "'__main__'")):
             watch.used = watch.used or "returns a path or a module of the sandbox"
@@ -137,6 +157,7 @@ def outcomes(function, method, watch, hits):
 
         def work(send):
             if method["branches"] is not None:
+                sys.modules["builtins"].galeras_branch = hits.add
                 replace_code(function, method["branches"])
             for result in run_cases(function, rest, watch, hits, CASE_SECONDS):
                 send(result)
@@ -193,12 +214,14 @@ def main():
     watch, hits = Watch(task["root"] + "/"), set()
     watch.clocks = task["clocks"]
     try:
-        module = load(task["module"], task["file"], task["top"], task["root"])
+        load(task["module"], task["file"], task["top"], task["root"])
     except BaseException as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         failed = f"{type(error).__name__}: {error}".replace(watch.root, "")
         return write_line(out, {"failed": failed, "missing": missing})
-    module.galeras_branch = hits.add
+    if watch.missing is not None:
+        failed = f"it {watch.missing}, and answers are given only the texts that it reads"
+        return write_line(out, {"failed": failed, "missing": None})
     run = verdicts if task["mutants"] else outcomes
     for method in task["methods"]:
         function = function_at(task["file"], method["line"], method["name"])
