@@ -388,12 +388,14 @@ fn originals_pass_or_are_left_out() {
                 .replace("input: asked", "input: oracles")
                 .replace("oracle_id: method", "oracle_id: id"),
         );
+    let bytes_read = "DATA = open(HERE + '/data.bin', 'rb').read()";
     let bytes = module("# -*- coding: latin-1 -*-", "'\u{e9}'");
     let bytes: Vec<u8> = bytes.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
     let project = project
         .with("src/latin.py", bytes)
         .with("src/data.bin", b"\xff")
         .with("src/binary.py", module(here, "open(HERE + '/data.bin', 'rb').read()"))
+        .with("src/needs.py", module(&format!("{here}{bytes_read}"), "DATA"))
         .ran();
     let executed = project.rows("executed");
     let of = |row: &&Value| text(row, "qualified_name") == "f";
@@ -406,7 +408,7 @@ fn originals_pass_or_are_left_out() {
     let rejects = project.rows("oracles.rejects");
     let mut found: Vec<&Value> = rejects.iter().filter(of).collect();
     found.sort_by(|a, b| text(a, "path").cmp(text(b, "path")));
-    let words = ["data.bin", "iso-8859-1", "lists the folder"];
+    let words = ["not UTF-8", "iso-8859-1", "lists the folder", "needs data.bin"];
     assert_eq!(found.len(), words.len(), "{rejects:?}");
     for (row, word) in found.into_iter().zip(words) {
         says(text(row, "reason"), &[word]);

@@ -632,9 +632,8 @@ class Maker:
             except OSError:
                 continue
             except UnicodeDecodeError:
-                raise Failed(
-                    "source", f"it reads {name}, and answers are given files in UTF-8 only"
-                ) from None
+                why = f"the module needs {name}, and answers are given files in UTF-8 only"
+                raise Failed("source", why) from None
         return found
 
     def result(self, method):

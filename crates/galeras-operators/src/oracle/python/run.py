@@ -89,6 +89,7 @@ def run_cases(function, cases, watch, hits, seconds=None):
     """Yields for each case its outcome as text, why there is none, and the branches that it
     took."""
     for arguments in cases:
+        known = set(READ)
         hits.clear()
         if seconds is not None:
             limit(seconds)
@@ -108,6 +109,10 @@ def run_cases(function, cases, watch, hits, seconds=None):
             )
         sys.setprofile(None)
         watch.active = False
+        for path in not_text(READ - known):
+            # Answers are not given it.
+            READ.discard(path)
+            watch.used = watch.used or "reads a file of the tree that is not UTF-8"
         try:
             end = None if found is None else repr(found)
         except ValueError as error:
@@ -116,6 +121,20 @@ def run_cases(function, cases, watch, hits, seconds=None):
         if end is not None and any(place in end for place in (watch.root, HOME, "'__main__'")):
             watch.used = watch.used or "returns a path or a module of the sandbox"
         yield [end, watch.used or reason, sorted(hits)]
+
+
+def not_text(paths):
+    """Those of these files that are not UTF-8."""
+    found = []
+    for path in paths:
+        try:
+            with open(source_of(path), "rb") as file:
+                file.read().decode("utf-8")
+        except UnicodeDecodeError:
+            found.append(path)
+        except OSError:
+            continue
+    return found
 
 
 def child(work, write):
