@@ -688,6 +688,8 @@ def import_failure(text, missing):
             f"the module {missing} is missing ({text}); name an interpreter that has it with "
             "`python`",
         )
+    if text.startswith("the module "):
+        return "source", text
     if text.startswith("RuntimeError: the interpreter itself"):
         return "loaded", text.partition(": ")[2]
     return "import", f"the module cannot be imported: {text}"

@@ -239,7 +239,7 @@ def main():
         failed = f"{type(error).__name__}: {error}".replace(watch.root, "")
         return write_line(out, {"failed": failed, "missing": missing})
     if watch.missing is not None:
-        failed = f"it {watch.missing}, and answers are given only the texts that it reads"
+        failed = f"the module {watch.missing}, and answers are given only the texts that it reads"
         return write_line(out, {"failed": failed, "missing": None})
     run = verdicts if task["mutants"] else outcomes
     for method in task["methods"]:
