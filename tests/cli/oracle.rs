@@ -388,14 +388,14 @@ fn originals_pass_or_are_left_out() {
                 .replace("input: asked", "input: oracles")
                 .replace("oracle_id: method", "oracle_id: id"),
         );
-    let bytes_read = "DATA = open(HERE + '/data.bin', 'rb').read()";
+    let bytes_read = "open(HERE + '/data.bin', 'rb').read()";
     let bytes = module("# -*- coding: latin-1 -*-", "'\u{e9}'");
     let bytes: Vec<u8> = bytes.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
     let project = project
         .with("src/latin.py", bytes)
         .with("src/data.bin", b"\xff")
-        .with("src/binary.py", module(here, "open(HERE + '/data.bin', 'rb').read()"))
-        .with("src/needs.py", module(&format!("{here}{bytes_read}"), "DATA"))
+        .with("src/binary.py", module(here, bytes_read))
+        .with("src/needs.py", module(&format!("{here}DATA = {bytes_read}"), "DATA"))
         .ran();
     let executed = project.rows("executed");
     let of = |row: &&Value| text(row, "qualified_name") == "f";

@@ -15,7 +15,6 @@ MOST_DEPTH, MOST_PARTS, MOST_ITEMS = 40, 4000, 1000
 PLAIN = (type(None), bool, int, str, bytes)
 FUNCTION = type(lambda: None)
 MODULE = type(sys)
-ARGUMENTS = "arguments"
 CONSTANTS = {"Ellipsis": ..., "NotImplemented": NotImplemented}
 
 
@@ -208,7 +207,7 @@ def outcome(function, arguments):
     it changed, by position."""
     values = decode(arguments)
     if encoded(values) != arguments:
-        raise NotPlain(f"{ARGUMENTS} change when they are written and read")
+        raise ValueError("they change when they are written and read")
     args, keywords = values
     try:
         result = function(*args, **keywords)

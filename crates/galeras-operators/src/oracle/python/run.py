@@ -100,8 +100,7 @@ def run_cases(function, cases, watch, hits, seconds=None):
         try:
             found, reason = outcome(function, eval(arguments)), None
         except NotPlain as error:
-            found, text = None, str(error)
-            reason = f"its {text}" if text.startswith(ARGUMENTS) else f"its result is {text}"
+            found, reason = None, f"its result is {error}"
         except BaseException as error:
             found, reason = (
                 None,
