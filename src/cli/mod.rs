@@ -44,9 +44,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use exit::Exit;
 use exit::{Failure, fail, failed};
-use galeras_base::system_limits;
 use galeras_operator::worker_threads;
 use galeras_store::{StoreError, default_store, refuse_link};
+use resources::no_threads;
 
 /// Declarative, reproducible benchmarks for code language models.
 #[derive(Parser)]
@@ -215,9 +215,6 @@ impl StoreArgs {
 /// `session` limits the levels.
 const STACK_BYTES: usize = 64 << 20;
 
-/// How long an idle thread for blocking work is kept: the system may refuse another one.
-const KEEP_ALIVE: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// The program waits this long at its end for threads that were asked to stop.
 const LAST_WAIT: Duration = Duration::from_millis(200);
 
@@ -239,17 +236,12 @@ fn start(cli: Cli, started: Instant) -> Result<Exit, Failure> {
         return Err(failed(problem));
     }
     process::keep_quiet();
-    resources::start_guard(&cli.verb).map_err(no_threads)?;
+    resources::start_guard(&cli.verb).map_err(|error| no_threads(&error))?;
     // The first thread's stack size depends on the shell, so a new thread is used.
     let thread =
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
-    let ended = thread.map_err(no_threads)?.join();
+    let ended = thread.map_err(|error| no_threads(&error))?.join();
     ended.unwrap_or_else(|panic| Err(process::report_panic(panic.as_ref())))
-}
-
-fn no_threads(error: std::io::Error) -> Failure {
-    let (message, advice) = (system_limits::no_thread(&error), system_limits::ADVICE);
-    fail(format!("{message}\nhelp: {advice}"), Exit::Disk)
 }
 
 /// Runs the verb, and prints its failure.
@@ -260,16 +252,7 @@ fn perform(cli: Cli, started: Instant) -> Result<Exit, Failure> {
     };
     // One thread more than jobs, so that signals and progress are served while all compute.
     let workers = jobs + 1;
-    resources::check_threads(workers + 1).map_err(no_threads)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
-        .thread_stack_size(STACK_BYTES)
-        .thread_keep_alive(KEEP_ALIVE)
-        .enable_all()
-        .build()
-        .map_err(no_threads)?;
-    // A first thread for blocking work, which stays: such work then never lacks a thread.
-    drop(runtime.spawn_blocking(|| {}));
+    let runtime = resources::start_runtime(workers).map_err(|error| no_threads(&error))?;
     let verb = async {
         process::survive_file_limit();
         match cli.verb {

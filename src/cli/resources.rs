@@ -2,9 +2,12 @@
 //! guard.
 
 use std::io::{self, Read as _, Write as _};
-use std::sync::{Arc, LazyLock, RwLock};
+use std::panic;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use clap::Args;
+use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Exit, Failure, fail};
@@ -63,19 +66,33 @@ pub(super) fn start_guard(verb: &Verb) -> io::Result<()> {
     memory_guard::start(limit, out_of_memory, refused_memory)
 }
 
-/// Checks that the system starts so many threads at once. A runtime that gets fewer panics, or waits
-/// for the others without an end.
-pub(super) fn check_threads(count: usize) -> io::Result<()> {
-    let gate = RwLock::new(());
-    std::thread::scope(|scope| {
-        let closed = gate.write();
-        let started = (0..count).try_for_each(|_| {
-            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            thread.spawn_scoped(scope, || drop(gate.read())).map(drop)
-        });
-        drop(closed);
-        started
-    })
+/// How long an idle thread for blocking work is kept: the system may refuse another one.
+const KEEP_ALIVE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Starts the program's runtime. If the system refuses one of its threads, tokio panics, and waits
+/// in the unwinding for the other threads, which never end: so the panic ends the program.
+pub(super) fn start_runtime(workers: usize) -> io::Result<Runtime> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {
+        let refused = io::Error::from(rustix::io::Errno::AGAIN);
+        std::process::exit(i32::from(no_threads(&refused).show().code()));
+    }));
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_stack_size(STACK_BYTES)
+        .thread_keep_alive(KEEP_ALIVE)
+        .enable_all()
+        .build()?;
+    // A first thread for blocking work, which stays: such work then never lacks a thread.
+    drop(runtime.spawn_blocking(|| {}));
+    panic::set_hook(hook);
+    Ok(runtime)
+}
+
+/// The failure when the system refuses a thread.
+pub(super) fn no_threads(error: &io::Error) -> Failure {
+    let (message, advice) = (system_limits::no_thread(error), system_limits::ADVICE);
+    fail(format!("{message}\nhelp: {advice}"), Exit::Disk)
 }
 
 /// The message when the system refuses memory; made before, as it needs memory itself.

@@ -1,10 +1,11 @@
 //! Long computations on separate threads that can be stopped.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use galeras_base::system_limits;
+use galeras_base::{error_chain, system_limits};
 use tokio::sync::oneshot;
 
 use crate::StepError;
@@ -75,9 +76,7 @@ pub async fn on_thread<T: Send + 'static>(
         drop(working);
     };
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body);
-    let thread = thread.map_err(|error| {
-        StepError::new(system_limits::no_thread(&error)).because(error).help(system_limits::ADVICE)
-    })?;
+    let thread = thread.map_err(refused)?;
     let result = done.await.map_err(|_| StepError::new("a defect: the thread panicked"));
     // It has nothing left to do: this does not wait.
     drop(thread.join());
@@ -87,5 +86,12 @@ pub async fn on_thread<T: Send + 'static>(
 /// Threads for parallel iterators: `jobs` of them, at least one.
 pub fn pool(jobs: usize) -> Result<rayon::ThreadPool, StepError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-    pool.map_err(|error| StepError::new(error.to_string()))
+    pool.map_err(refused)
+}
+
+/// The error when the system refuses a thread.
+fn refused(error: impl Error + Send + Sync + 'static) -> StepError {
+    let cause = error_chain::io_cause(&error);
+    let message = cause.map_or_else(|| error.to_string(), system_limits::no_thread);
+    StepError::new(message).because(error).help(system_limits::ADVICE)
 }

@@ -12,6 +12,7 @@ use parquet::basic::Repetition;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::Type;
 
+use galeras_base::system_limits;
 use galeras_workflow::quote;
 
 /// The bytes at the end of a file: the length of the footer and the magic.
@@ -71,7 +72,7 @@ pub fn check_whole_footer(file: &File) -> Result<usize, String> {
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, check).map_err(|e| e.to_string())?;
+        let thread = thread.spawn_scoped(scope, check).map_err(|e| system_limits::no_thread(&e))?;
         thread.join().unwrap_or_else(|_| Err("it is damaged: its reader gave up".into()))
     })
 }

@@ -15,6 +15,8 @@ use serde_yaml::budget::BudgetBreach;
 use serde_yaml::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_yaml::{Budget, Error, Location, MergeKeyPolicy, Options, Spanned};
 
+use galeras_base::system_limits::{self, ADVICE};
+
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
 use super::reader::describe;
@@ -69,17 +71,19 @@ fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box
         let mut builder = Builder { source, diagnostics, merging: false };
         Ok(builder.node(raw))
     };
-    let failed = |_| {
-        let message = "the file could not be read: its parser did not finish";
-        let span = Span::default();
-        Box::new(Diagnostic::error(Code::YamlLimit, message, source, span))
+    let failed = |message: &str| {
+        Box::new(Diagnostic::error(Code::YamlLimit, message, source, Span::default()))
     };
     std::thread::scope(|scope| {
         let thread =
             std::thread::Builder::new().name("galeras-yaml".to_owned()).stack_size(PARSER_STACK);
         match thread.spawn_scoped(scope, parse) {
-            Ok(handle) => handle.join().map_err(failed)?,
-            Err(_) => Err(failed(Box::new(()))),
+            Ok(handle) => handle
+                .join()
+                .map_err(|_| failed("the file could not be read: its parser did not finish"))?,
+            Err(error) => {
+                Err(Box::new(failed(&system_limits::no_thread(&error)).with_help(ADVICE)))
+            }
         }
     })
 }
