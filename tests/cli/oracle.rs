@@ -274,6 +274,36 @@ fn commits_bring_their_own_files() {
     says(text(reason, "reason"), &["no_such_module"]);
 }
 
+/// A test file makes the same calls in all commits that leave what it reads.
+#[test]
+fn tests_run_once_for_the_commits_that_leave_their_files() {
+    let mining = Mining::of(&format!(
+        "{}  oracles:
+    op: oracle
+    from: mined
+    with: {{ seed: 1, scripts: ['tests/*.txt'], per_method: 5, mutants: 5 }}
+",
+        workflow("./r", "")
+    ));
+    let tests = |name: &str| format!(">>> from pkg.{name} import f\n>>> f(3)\n4\n");
+    let module = |sum: &str| format!("def f(x):\n    return {sum}\n");
+    let first = at(day(1))
+        .write("pkg/__init__.py", "")
+        .write("pkg/a.py", module("x + 1"))
+        .write("pkg/b.py", module("x + 1"))
+        .write("tests/a.txt", tests("a"))
+        .write("tests/b.txt", tests("b"));
+    mining.repo.commit(first);
+    mining.repo.commit(at(day(2)).write("pkg/a.py", module("1 + x")));
+    mining.repo.commit(at(day(3)).write("pkg/b.py", module("1 + x")));
+    // The tests of each version of a module, and the oracles of four methods.
+    assert_eq!(counts(&mining.project.run_ok(&[]), "oracles"), (4 + 4, 2));
+    let oracles = mining.project.rows("oracles");
+    assert_eq!(oracles.iter().filter(|row| row["calls"] == 1).count(), 4, "{oracles:?}");
+    mining.repo.commit(at(day(4)).write("pkg/b.py", module("x - -1")));
+    assert_eq!(counts(&mining.project.run_ok(&[]), "oracles"), (1 + 1, 7 + 4));
+}
+
 /// A test that waits for ever is given up, and one that never ends does not lose the calls before it.
 #[test]
 fn tests_that_do_not_end_lose_nothing_else() {
@@ -314,6 +344,26 @@ class Tests(unittest.TestCase):
     def test_4(self):
         shop.unused()
 ";
+
+/// A module of the interpreter's own library may import the compiled modules beside it, as answers do.
+#[test]
+fn the_interpreters_own_library_has_oracles() {
+    let folder = "import os; print(os.path.dirname(os.__file__), end='')";
+    let mut python = Command::new("python3");
+    let output = python.args(["-c", folder]).env("PATH", "/usr/local/bin:/usr/bin:/bin").output();
+    let folder = String::from_utf8(output.unwrap().stdout).unwrap();
+    let answer = "def encode(self, o):\n    return ''.join(self.iterencode(o))";
+    let answer = json!({"id": "a", "method": "JSONEncoder.encode", "code": answer});
+    let project = project(&format!("{answer}\n")).with(
+        "w.yaml",
+        WORKFLOW
+            .replace("dir: src", &format!("dir: {folder}, include: [json/encoder.py]"))
+            .replace("root: src", &format!("root: {folder}")),
+    );
+    project.run_ok(&["--allow", &format!("read:{folder}")]);
+    let executed = project.rows("executed");
+    assert_eq!(values(&executed[0], "outcome"), json!(["passed"]), "{executed:?}");
+}
 
 /// An answer that looks for the library's copy of its module finds none.
 #[test]

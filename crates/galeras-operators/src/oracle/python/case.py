@@ -45,6 +45,10 @@ class NotPlain(Exception):
     """A value that cannot be written."""
 
 
+class Loaded(Exception):
+    """The original of a module is in memory."""
+
+
 class Encoder:
     def __init__(self):
         self.parts, self.inside = 0, []
@@ -276,9 +280,7 @@ class Finder:
 def load(name, file, top, root):
     """Imports a module from a file. `top` is the folder that its name starts at."""
     if name in STARTED_WITH:
-        raise RuntimeError(
-            f"the interpreter itself uses {name}, so an answer could find the original"
-        )
+        raise Loaded(f"the interpreter itself uses {name}, so an answer could find the original")
     sys.path[:0] = [top, *[folder for folder in (root, f"{root}/src") if folder != top]]
     sys.meta_path.insert(0, Finder(name, file, root))
     # Modules that parse a command line show its first word.

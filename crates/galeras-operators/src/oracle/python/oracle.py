@@ -382,6 +382,8 @@ class Maker:
         )
         self.python = os.path.abspath(os.path.dirname(__file__))
         self.read, self.needed = {self.file}, set()
+        # Answers run in the same library, and need no copies of its files.
+        self.is_library = self.root.startswith(os.path.dirname(os.__file__))
 
     def start(self, script, task, turn):
         """Runs a step in a fresh process, and returns the lines of its output."""
@@ -390,6 +392,7 @@ class Maker:
             "file": self.file,
             "top": self.top,
             "root": self.root,
+            "is_library": self.is_library,
             **task,
         }
         surroundings = SURROUNDINGS[turn % len(SURROUNDINGS)]
@@ -469,7 +472,7 @@ class Maker:
                 "run.py", {"methods": wanted, "mutants": False, "clocks": turn == 0}, turn
             )
             if lines and type(lines[0]) is dict:
-                raise Failed(*import_failure(lines[0]["failed"], lines[0]["missing"]))
+                raise Failed(*lines[0]["failed"])
             if len(lines) != len(methods) + 1:
                 raise Failed("import", "the process that runs the cases ended before it was done")
             self.needed.update(lines.pop())
@@ -599,7 +602,7 @@ class Maker:
                 called = [method for method in methods if method.candidates]
                 if called:
                     self.run_candidates(called)
-                if not self.root.startswith(os.path.dirname(os.__file__)):
+                if not self.is_library:
                     needed = self.texts(self.needed)
                 able = [method for method in called if not method.rejected and method.candidates]
                 for method in able:
@@ -679,20 +682,6 @@ def is_own(place, module, qualname):
     parts = qualname.split(".")
     owners = [".".join([module, *parts[:n]]) for n in range(len(parts) + 1)]
     return place in [f"doctest of {owner}" for owner in owners]
-
-
-def import_failure(text, missing):
-    if missing:
-        return (
-            "import",
-            f"the module {missing} is missing ({text}); name an interpreter that has it with "
-            "`python`",
-        )
-    if text.startswith("the module "):
-        return "source", text
-    if text.startswith("RuntimeError: the interpreter itself"):
-        return "loaded", text.partition(": ")[2]
-    return "import", f"the module cannot be imported: {text}"
 
 
 if __name__ == "__main__":

@@ -220,7 +220,9 @@ def main():
             clock.stop()
     except BaseException as error:
         problem = f"{type(error).__name__}: {error}".replace(f"{root}/", "")
-        if isinstance(error, ModuleNotFoundError) and error.name:
+        if isinstance(error, Loaded):
+            problem = str(error)
+        elif isinstance(error, ModuleNotFoundError) and error.name:
             problem = (
                 f"the module {error.name} is missing ({problem}); name an interpreter that has it "
                 "with `python`"

@@ -34,8 +34,9 @@ OUTSIDE = {
 class Watch:
     """Notes what a case uses besides its arguments."""
 
-    def __init__(self, root):
+    def __init__(self, root, is_library):
         self.active, self.used, self.missing, self.root = False, None, None, root
+        self.is_library = is_library
         sys.addaudithook(self.audit)
 
     def audit(self, event, args):
@@ -50,7 +51,10 @@ class Watch:
             self.used = f"uses {kind}"
 
     def audit_load(self, event, args):
-        """Answers have the files that are read, and nothing else of the tree."""
+        """Answers have the files that are read, and nothing else of a tree that is not the
+        interpreter's own library."""
+        if self.is_library:
+            return
         if event in ("os.listdir", "os.scandir"):
             by_import = sys._getframe(2).f_code.co_filename.startswith("<frozen importlib")
             path, what = "" if by_import else str(args[0]), "lists the folder"
@@ -108,7 +112,7 @@ def run_cases(function, cases, watch, hits, seconds=None):
             )
         sys.setprofile(None)
         watch.active = False
-        for path in not_text(READ - known):
+        for path in () if watch.is_library else not_text(READ - known):
             # Answers are not given it.
             READ.discard(path)
             watch.used = watch.used or "reads a file of the tree that is not UTF-8"
@@ -221,6 +225,17 @@ def replace_code(function, text):
     function.__code__ = marshal.loads(bytes.fromhex(text))
 
 
+def import_failure(error, root):
+    """The rule and the reason for all methods of a module that cannot be imported."""
+    text = f"{type(error).__name__}: {error}".replace(root, "")
+    if isinstance(error, Loaded):
+        return "loaded", str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        why = f"the module {error.name} is missing ({text}); name an interpreter that has it with "
+        return "import", f"{why}`python`"
+    return "import", f"the module cannot be imported: {text}"
+
+
 def main():
     task = eval(sys.stdin.read())
     out = os.dup(1)
@@ -229,17 +244,15 @@ def main():
         os.dup2(silent, fd)
     sys.path.pop(0)
     note_reads(task["root"] + "/")
-    watch, hits = Watch(task["root"] + "/"), set()
+    watch, hits = Watch(task["root"] + "/", task["is_library"]), set()
     watch.clocks = task["clocks"]
     try:
         load(task["module"], task["file"], task["top"], task["root"])
     except BaseException as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        failed = f"{type(error).__name__}: {error}".replace(watch.root, "")
-        return write_line(out, {"failed": failed, "missing": missing})
+        return write_line(out, {"failed": import_failure(error, watch.root)})
     if watch.missing is not None:
-        failed = f"the module {watch.missing}, and answers are given only the texts that it reads"
-        return write_line(out, {"failed": failed, "missing": None})
+        why = f"the module {watch.missing}, and answers are given only the texts that it reads"
+        return write_line(out, {"failed": ("source", why)})
     run = verdicts if task["mutants"] else outcomes
     for method in task["methods"]:
         function = function_at(task["file"], method["line"], method["name"])
