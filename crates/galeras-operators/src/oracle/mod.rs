@@ -44,7 +44,7 @@ pub(crate) use self::runner::{CASE, COMPARE, Case};
 pub(crate) use self::tables::{MODULE_ID, MODULES};
 
 /// The version of a module's question and of its kept result: also of the programs in `python`.
-const KEPT: u32 = 2;
+const KEPT: u32 = 3;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -248,7 +248,12 @@ struct Group {
 
 impl Group {
     fn question(&self) -> Value {
-        json!({"path": self.path, "methods": self.methods, "problem": self.problem})
+        json!({
+            "tree": self.tree.identity(),
+            "path": self.path,
+            "methods": self.methods,
+            "problem": self.problem,
+        })
     }
 
     /// Adds the calls of its methods that a run has recorded.
@@ -284,14 +289,24 @@ struct RecordJob {
 }
 
 impl RecordJob {
+    /// The commit is no part of it: a test file makes the same calls in all commits in which the files
+    /// that it reads are the same.
     fn question(&self) -> Value {
-        let Self { path, is_script, modules, tops, .. } = self;
-        json!({"path": path, "is_script": is_script, "modules": **modules, "tops": **tops})
+        let Self { tree, path, is_script, modules, tops } = self;
+        let [kind, _] = tree.identity();
+        json!({
+            "tree": kind,
+            "path": path,
+            "is_script": is_script,
+            "modules": **modules,
+            "tops": **tops,
+        })
     }
 }
 
 /// The runs that record the calls of a tree, and the names of the modules of interest by their paths.
 struct Listing {
+    tree: Tree,
     jobs: Vec<RecordJob>,
     modules: HashMap<String, String>,
 }
@@ -299,10 +314,19 @@ struct Listing {
 /// A result as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<T> {
-    /// The files of the folder that were read, by their digests: all of it depends on them alone.
+    /// The files of the tree that were read, by their digests: all of it depends on them alone.
     reads: BTreeMap<String, Digest>,
     result: T,
 }
+
+impl<T> Kept<T> {
+    fn is_current(&self, tree: &Tree) -> bool {
+        self.reads.iter().all(|(path, digest)| tree.digest(path).as_ref() == Some(digest))
+    }
+}
+
+/// The results of questions, the newest last. Each has read other files.
+type Known<T> = HashMap<Digest, Vec<Arc<Kept<T>>>>;
 
 /// The rows of each module, and those without one, with the reason.
 type Groups = (Vec<Group>, Vec<(usize, (&'static str, String))>);
@@ -561,7 +585,7 @@ impl<'a> Work<'a> {
         for group in groups {
             trees.entry(group.tree.clone()).or_default().push(group);
         }
-        let mut ready = Vec::new();
+        let (mut ready, mut known) = (Vec::new(), Known::new());
         for (key, mut groups) in trees {
             let access = self.access();
             let paths: Vec<String> = groups.iter().map(|group| group.path.clone()).collect();
@@ -586,12 +610,14 @@ impl<'a> Work<'a> {
             for job in listed.jobs {
                 asked.push((self.question(&job.tree, &json!({"record": job.question()}))?, job));
             }
-            for (job, recorded) in self.answered(asked, Maker::record).await? {
-                let recorded = recorded.unwrap_or_else(|failed| Recorded {
-                    problem: Some(failed.reason),
-                    ..Recorded::default()
-                });
-                groups.iter_mut().for_each(|group| group.add(&job, &recorded));
+            let tree = Some(&listed.tree);
+            for (job, kept) in self.answered(asked, tree, &mut known, Maker::record).await? {
+                let failed = |Failed { reason, .. }| {
+                    let result = Recorded { problem: Some(reason), ..Recorded::default() };
+                    Arc::new(Kept { reads: BTreeMap::new(), result })
+                };
+                let kept = kept.unwrap_or_else(failed);
+                groups.iter_mut().for_each(|group| group.add(&job, &kept.result));
             }
             ready.append(&mut groups);
         }
@@ -599,9 +625,12 @@ impl<'a> Work<'a> {
         for group in ready {
             asked.push((self.question(&group.tree, &json!({"grade": group.question()}))?, group));
         }
-        for (group, result) in self.answered(asked, Maker::grade).await? {
+        // The modules of a commit do not change.
+        let folder = self.root.clone().map(Tree::Folder);
+        let (folder, mut known) = (folder.as_ref(), Known::new());
+        for (group, result) in self.answered(asked, folder, &mut known, Maker::grade).await? {
             let result = match result {
-                Ok(result) => result,
+                Ok(kept) => kept.result.clone(),
                 Err(failed) => self.rejected(&group, &failed),
             };
             made.push(Made::new(group, result));
@@ -631,7 +660,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Identifies a run. The contents of a folder's files are compared with those that were read.
+    /// Identifies a run, except for the files that it reads.
     fn question(&self, tree: &TreeKey, job: &Value) -> Result<Digest, StepError> {
         let corpus = match tree {
             TreeKey::Corpus => Some(corpus_digest()?),
@@ -639,37 +668,34 @@ impl<'a> Work<'a> {
         };
         Ok(Digest::of_json(&json!({
             "setting": self.setting,
-            "tree": tree.identity(),
             "corpus": corpus,
             "job": job,
         })))
     }
 
-    fn is_current(&self, reads: &BTreeMap<String, Digest>) -> bool {
-        reads.iter().all(|(path, digest)| {
-            let root = self.root.as_ref();
-            root.and_then(|root| file_digest(&root.join(path))).as_ref() == Some(digest)
-        })
-    }
-
-    /// The results of jobs, in their order; those that are not known are made.
+    /// The results of jobs, in their order; those that are not known are made. Results that have read
+    /// other files than the tree now has do not count.
     async fn answered<J, T>(
         &mut self,
         jobs: Vec<(Digest, J)>,
+        tree: Option<&Tree>,
+        known: &mut Known<T>,
         make: fn(&Maker, &J) -> Result<Kept<T>, NoOracles>,
-    ) -> Result<Vec<(J, Result<T, Failed>)>, StepError>
+    ) -> Result<Vec<(J, Result<Arc<Kept<T>>, Failed>)>, StepError>
     where
         J: Clone + Send + 'static,
         T: Serialize + DeserializeOwned + Send + 'static,
     {
-        let mut results: Vec<Option<Result<T, Failed>>> = Vec::new();
+        let mut results: Vec<Option<Result<Arc<Kept<T>>, Failed>>> = Vec::new();
         let mut fresh = Vec::new();
         for (at, (question, job)) in jobs.iter().enumerate() {
-            let known = self.answers.known(question);
-            let mut known =
-                known.iter().rev().filter_map(|text| serde_json::from_str::<Kept<T>>(text).ok());
-            match known.find(|kept| self.is_current(&kept.reads)) {
-                Some(kept) => results.push(Some(Ok(kept.result))),
+            let known = known.entry(*question).or_insert_with(|| {
+                let earlier = self.answers.known(question);
+                earlier.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
+            });
+            let is_current = |kept: &&Arc<Kept<T>>| tree.is_none_or(|tree| kept.is_current(tree));
+            match known.iter().rev().find(is_current).cloned() {
+                Some(kept) => results.push(Some(Ok(kept))),
                 None => {
                     results.push(None);
                     fresh.push((at, *question, job.clone()));
@@ -700,7 +726,11 @@ impl<'a> Work<'a> {
             while let Some(ended) = running.next().await {
                 let (at, made) = ended?;
                 let result = match made {
-                    Ok(kept) => Ok(kept.result),
+                    Ok(kept) => {
+                        let kept = Arc::new(kept);
+                        known.entry(jobs[at].0).or_default().push(Arc::clone(&kept));
+                        Ok(kept)
+                    }
                     Err(failed) => Err(self.failed(failed)?),
                 };
                 results[at] = Some(result);
@@ -830,7 +860,7 @@ fn listing(
             jobs.push(job(path, true));
         }
     }
-    Ok(Listing { jobs, modules: names })
+    Ok(Listing { tree, jobs, modules: names })
 }
 
 /// Opens trees, and runs the programs. Shared between threads.
@@ -845,7 +875,7 @@ impl Maker {
     fn record(&self, job: &RecordJob) -> Result<Kept<Recorded>, NoOracles> {
         let tree = open_tree(&job.tree, self.root.as_ref(), &self.access)?;
         let result = self.runner.record(job, &tree)?;
-        Ok(Kept { reads: self.reads(&job.tree, &result.read), result })
+        Ok(Kept { reads: reads(&tree, &result.read), result })
     }
 
     fn grade(&self, group: &Group) -> Result<Kept<ModuleResult>, NoOracles> {
@@ -855,20 +885,11 @@ impl Maker {
             return Err(NoOracles { rule: "source", why: NoResult::Machine(reason) });
         };
         let result = self.runner.grade(group, module, &tree, &self.settings)?;
-        Ok(Kept { reads: self.reads(&group.tree, &result.read), result })
-    }
-
-    /// The digests of files that a run has read, if they may change.
-    fn reads(&self, tree: &TreeKey, read: &[String]) -> BTreeMap<String, Digest> {
-        let Some(root) = self.root.as_ref().filter(|_| *tree == TreeKey::Root) else {
-            return BTreeMap::new();
-        };
-        let digest = |path: &String| Some((path.clone(), file_digest(&root.join(path))?));
-        read.iter().filter_map(digest).collect()
+        Ok(Kept { reads: reads(&tree, &result.read), result })
     }
 }
 
-/// The digest of a file, if it can be read.
-fn file_digest(path: &Path) -> Option<Digest> {
-    small_file::open(path).and_then(Digest::of_reader).ok()
+/// The digests of files that a run has read, if it has not written them.
+fn reads(tree: &Tree, read: &[String]) -> BTreeMap<String, Digest> {
+    read.iter().filter_map(|path| Some((path.clone(), tree.digest(path)?))).collect()
 }

@@ -101,7 +101,7 @@ impl ModuleResult {
             top: String::new(),
             content: String::new(),
             files: BTreeMap::new(),
-            read: vec![group.path.clone()],
+            read: Vec::new(),
             methods: group.methods.iter().map(|m| (m.id.clone(), result.clone())).collect(),
         }
     }
@@ -154,7 +154,7 @@ impl Runner {
         match self.python("record.py", &task, tree, &job.path)? {
             Ok(recorded) => Ok(recorded),
             Err((_, reason)) => {
-                let read = vec![job.path.clone()];
+                let read = all(tree)?;
                 Ok(Recorded { problem: Some(reason), read, ..Recorded::default() })
             }
         }
@@ -184,7 +184,10 @@ impl Runner {
         });
         match self.python::<ModuleResult>("oracle.py", &task, tree, &group.path)? {
             Ok(result) => Ok(ModuleResult { name: module.name, top: module.top, ..result }),
-            Err((rule, reason)) => Ok(ModuleResult::rejected(group, rule, &reason)),
+            Err((rule, reason)) => {
+                let read = all(tree)?;
+                Ok(ModuleResult { read, ..ModuleResult::rejected(group, rule, &reason) })
+            }
         }
     }
 
@@ -241,6 +244,11 @@ impl Runner {
             }
         }
     }
+}
+
+/// The paths of all files of the tree, if nobody knows which of them were read.
+fn all(tree: &Tree) -> Result<Vec<String>, NoResult> {
+    Ok(tree.paths().map_err(NoResult::All)?.into_iter().collect())
 }
 
 /// A path of the tree as the programs see it.

@@ -124,6 +124,18 @@ impl Tree {
         }
     }
 
+    /// The digest of a file that may change.
+    pub(super) fn digest(&self, path: &str) -> Option<Digest> {
+        match self {
+            // Its digest is a part of each question.
+            Self::Corpus(_) => None,
+            Self::Files(files) => files.get(path).map(|bytes| Digest::of(bytes)),
+            Self::Folder(root) => {
+                small_file::open(&root.join(path)).and_then(Digest::of_reader).ok()
+            }
+        }
+    }
+
     fn contains(&self, path: &str) -> bool {
         match self {
             Self::Corpus(files) | Self::Files(files) => files.contains_key(path),
