@@ -277,9 +277,10 @@ impl Group {
 }
 
 /// The examples of a module, or a test file, whose calls are recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct RecordJob {
-    tree: TreeKey,
+    key: TreeKey,
+    tree: Arc<Tree>,
     path: String,
     is_script: bool,
     /// The modules whose methods are recorded.
@@ -292,8 +293,8 @@ impl RecordJob {
     /// The commit is no part of it: a test file makes the same calls in all commits in which the files
     /// that it reads are the same.
     fn question(&self) -> Value {
-        let Self { tree, path, is_script, modules, tops } = self;
-        let [kind, _] = tree.identity();
+        let Self { key, path, is_script, modules, tops, .. } = self;
+        let [kind, _] = key.identity();
         json!({
             "tree": kind,
             "path": path,
@@ -306,7 +307,7 @@ impl RecordJob {
 
 /// The runs that record the calls of a tree, and the names of the modules of interest by their paths.
 struct Listing {
-    tree: Tree,
+    tree: Arc<Tree>,
     jobs: Vec<RecordJob>,
     modules: HashMap<String, String>,
 }
@@ -608,9 +609,9 @@ impl<'a> Work<'a> {
             }
             let mut asked = Vec::new();
             for job in listed.jobs {
-                asked.push((self.question(&job.tree, &json!({"record": job.question()}))?, job));
+                asked.push((self.question(&job.key, &json!({"record": job.question()}))?, job));
             }
-            let tree = Some(&listed.tree);
+            let tree = Some(&*listed.tree);
             for (job, kept) in self.answered(asked, tree, &mut known, Maker::record).await? {
                 let failed = |Failed { reason, .. }| {
                     let result = Recorded { problem: Some(reason), ..Recorded::default() };
@@ -831,7 +832,7 @@ fn listing(
     paths: &[String],
 ) -> Result<Listing, NoOracles> {
     let all = |error| NoOracles::from(NoResult::All(error));
-    let tree = open_tree(key, root.as_ref(), access)?;
+    let tree = Arc::new(open_tree(key, root.as_ref(), access)?);
     let files = tree.paths().map_err(all)?;
     let (modules, tops) = tree.module_names(&files);
     let (modules, tops) = (Arc::new(modules), Arc::new(tops));
@@ -840,7 +841,8 @@ fn listing(
     let patterns = script_patterns(patterns)
         .map_err(|error| all(StepError::new(error.to_string()).because(error)))?;
     let job = |path: &String, is_script| RecordJob {
-        tree: key.clone(),
+        key: key.clone(),
+        tree: Arc::clone(&tree),
         path: path.clone(),
         is_script,
         modules: Arc::clone(&modules),
@@ -873,9 +875,8 @@ struct Maker {
 
 impl Maker {
     fn record(&self, job: &RecordJob) -> Result<Kept<Recorded>, NoOracles> {
-        let tree = open_tree(&job.tree, self.root.as_ref(), &self.access)?;
-        let result = self.runner.record(job, &tree)?;
-        Ok(Kept { reads: reads(&tree, &result.read), result })
+        let result = self.runner.record(job)?;
+        Ok(Kept { reads: reads(&job.tree, &result.read), result })
     }
 
     fn grade(&self, group: &Group) -> Result<Kept<ModuleResult>, NoOracles> {

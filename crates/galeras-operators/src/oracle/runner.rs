@@ -138,7 +138,8 @@ pub(super) struct Runner {
 
 impl Runner {
     /// Records the calls that the examples of a module, or a test file, make.
-    pub(super) fn record(&self, job: &RecordJob, tree: &Tree) -> Result<Recorded, NoResult> {
+    pub(super) fn record(&self, job: &RecordJob) -> Result<Recorded, NoResult> {
+        let tree = &job.tree;
         let module = tree.module(&job.path).filter(|_| !job.is_script);
         let top = module.as_ref().map(|module| module.top.as_str());
         let task = json!({

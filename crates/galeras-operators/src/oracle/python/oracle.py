@@ -38,7 +38,10 @@ class Method:
         self.id, self.name, self.qualname = about["id"], node.name, about["qualified_name"]
         self.node, self.classes, self.futures = node, classes, futures
         self.line = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-        self.calls, self.reasons, self.rejected = about["calls"], about["reasons"], None
+        self.calls, self.rejected = about["calls"], None
+        # Rules and reasons for which calls are no cases.
+        why = "no call can be repeated: an argument is "
+        self.reasons = [("arguments", why + kind) for kind in about["reasons"]]
         self.candidates = []
         self.bare = copy.deepcopy(node)
         self.bare.decorator_list = []
@@ -504,12 +507,13 @@ class Maker:
             elif any(
                 not same(ast.literal_eval(ends[0]), ast.literal_eval(end)) for end in ends[1:]
             ):
-                method.reasons.append(
+                why = (
                     "its result differs between processes: random numbers, addresses, the order of "
                     "a set, the time zone, the working folder, or calls before it"
                 )
+                method.reasons.append(("unstable", why))
             elif len(ends[0]) > MOST_RESULT:
-                method.reasons.append("its result is large")
+                method.reasons.append(("unstable", "its result is large"))
             else:
                 yield (*candidate, ends[0], frozenset(results[0][at][2]))
 
@@ -659,22 +663,14 @@ class Maker:
         return {"cases": cases, "coverage": coverage, "mutants": mutants}
 
     def without_cases(self, method):
-        reason = max(
-            set(method.reasons), key=lambda why: (method.reasons.count(why), why), default=None
-        )
-        if reason is None:
+        if method.reasons:
+            # The most frequent one.
+            found = max(set(method.reasons), key=lambda why: (method.reasons.count(why), why))
+        else:
             problem = self.task["problem"] or ""
             rule = "import" if problem.startswith("the module ") else "calls"
-            return {
-                "rule": rule,
-                "reason": f"nothing calls it ({problem})" if problem else "nothing calls it",
-            }
-        if reason.startswith("its arguments"):
-            return {"rule": "arguments", "reason": reason}
-        unstable = ("its result", "uses", "reads", "returns", "takes", "ends")
-        if reason.startswith(unstable):
-            return {"rule": "unstable", "reason": reason}
-        return {"rule": "arguments", "reason": f"no call can be repeated: an argument is {reason}"}
+            found = rule, f"nothing calls it ({problem})" if problem else "nothing calls it"
+        return dict(zip(("rule", "reason"), found))
 
 
 def is_own(place, module, qualname):

@@ -90,8 +90,8 @@ def limit(seconds):
 
 
 def run_cases(function, cases, watch, hits, seconds=None):
-    """Yields for each case its outcome as text, why there is none, and the branches that it
-    took."""
+    """Yields for each case its outcome as text, the rule and the reason if it is of no use, and
+    the branches that it took."""
     for arguments in cases:
         known = set(READ)
         hits.clear()
@@ -104,12 +104,10 @@ def run_cases(function, cases, watch, hits, seconds=None):
         try:
             found, reason = outcome(function, eval(arguments)), None
         except NotPlain as error:
-            found, reason = None, f"its result is {error}"
+            found, reason = None, ("unstable", f"its result is {error}")
         except BaseException as error:
-            found, reason = (
-                None,
-                f"its arguments cannot be made again: {type(error).__name__}: {error}",
-            )
+            why = f"its arguments cannot be made again: {type(error).__name__}: {error}"
+            found, reason = None, ("arguments", why)
         sys.setprofile(None)
         watch.active = False
         for path in () if watch.is_library else not_text(READ - known):
@@ -119,11 +117,13 @@ def run_cases(function, cases, watch, hits, seconds=None):
         try:
             end = None if found is None else repr(found)
         except ValueError as error:
-            end, reason = None, f"its result cannot be written: {error}"
+            end, reason = None, ("unstable", f"its result cannot be written: {error}")
         # An answer runs in another folder and program, with another `sys.path`.
         if end is not None and any(place in end for place in (watch.root, HOME, "'__main__'")):
             watch.used = watch.used or "returns a path or a module of the sandbox"
-        yield [end, watch.used or reason, sorted(hits)]
+        if watch.used is not None:
+            reason = "unstable", watch.used
+        yield [end, reason, sorted(hits)]
 
 
 def not_text(paths):
@@ -188,7 +188,7 @@ def outcomes(function, method, watch, hits):
         results += lines
         if len(results) < len(cases):
             reason = "takes too long" if ended_by in ENDED_BY_TIME else "ends its process"
-            results.append([None, reason, []])
+            results.append([None, ("unstable", reason), []])
     return results
 
 
