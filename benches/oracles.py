@@ -282,6 +282,8 @@ def changed(args, work, verdict):
 
 def same(args, work, verdict):
     folder = work / "same"
+    # A temporary folder is open to its owner alone.
+    work.chmod(0o755)
     small_library(args, folder)
     path = workflow(folder, OWN, ", root: lib")
     places = [
@@ -310,8 +312,8 @@ def same(args, work, verdict):
             words, cwd=place, env={**environment(), **env}, capture_output=True, text=True
         )
         if done.returncode and name.startswith("user"):
-            # It may not read the program or the folder.
-            lines.append([name, "", "", done.stderr.strip().split("\n")[0][:60]])
+            # It may not read the program.
+            lines.append([name, "", "", f"not run: exit code {done.returncode}"])
             continue
         if done.returncode:
             sys.exit(f"{name}: {done.stderr}")
