@@ -237,17 +237,22 @@ fn a_changed_method_makes_the_oracles_of_its_module_again() {
     assert_eq!(counts(&project.run_ok(&[]), "oracles"), (2, 4));
 }
 
-/// The tests of a repository are run in the tree of each commit.
-#[test]
-fn commits_bring_their_own_files() {
-    let mining = Mining::of(&format!(
+/// Oracles of mined methods, by these tests of their repository.
+fn mining(scripts: &str) -> Mining {
+    Mining::of(&format!(
         "{}  oracles:
     op: oracle
     from: mined
-    with: {{ seed: 1, scripts: ['tests/test_*.py'], per_method: 5, mutants: 5 }}
+    with: {{ seed: 1, scripts: ['{scripts}'], per_method: 5, mutants: 5 }}
 ",
         workflow("./r", "")
-    ));
+    ))
+}
+
+/// The tests of a repository are run in the tree of each commit.
+#[test]
+fn commits_bring_their_own_files() {
+    let mining = mining("tests/test_*.py");
     let tests = "import unittest\nfrom pkg.a import f\n\nclass Tests(unittest.TestCase):\n    \
                  def test(self):\n        self.assertEqual(f(3), 3 + 1)\n";
     let first = at(day(1))
@@ -277,14 +282,7 @@ fn commits_bring_their_own_files() {
 /// A test file makes the same calls in all commits that leave what it reads.
 #[test]
 fn tests_run_once_for_the_commits_that_leave_their_files() {
-    let mining = Mining::of(&format!(
-        "{}  oracles:
-    op: oracle
-    from: mined
-    with: {{ seed: 1, scripts: ['tests/*.txt'], per_method: 5, mutants: 5 }}
-",
-        workflow("./r", "")
-    ));
+    let mining = mining("tests/*.txt");
     let tests = |name: &str| format!(">>> from pkg.{name} import f\n>>> f(3)\n4\n");
     let module = |sum: &str| format!("def f(x):\n    return {sum}\n");
     let first = at(day(1))
